@@ -258,6 +258,10 @@ typedef struct leat_compile_options {
     const char *loss_weights;     /* factors of the outputs' losses; default NULL: 1 */
     /* "temporal": sample weights have a time dimension; default NULL: they have none */
     const char *sample_weight_mode;
+    /* The version of Keras whose arithmetic optimizers and losses have: "keras2", that of Keras 2.3.1, or "keras3",
+     * that of current Keras with TensorFlow; default NULL: that of the model's file, "keras2" for a model that was not
+     * loaded.  Files keep it. */
+    const char *arithmetic;
 } leat_compile_options;
 
 /** Zeroes the `size` bytes of *options, writes the defaults that the comments of the members give, and sets

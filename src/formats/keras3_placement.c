@@ -134,9 +134,11 @@ leat_status leati_placement_read(const leati_placement *placement, leati_h5 *fil
 
 enum { iteration_and_rate = 2 };
 
+/* Nadam has one more variable, the last: the product of its schedule. */
 int leati_keras3_state_count(const leat_model *model) {
-    return iteration_and_rate +
-           leati_optimizer_slab_count(model->compiled.optimizer) * model->weights.trainable_count;
+    const leati_optimizer *optimizer = model->compiled.optimizer;
+    return iteration_and_rate + (optimizer->type->has_schedule ? 1 : 0) +
+           leati_optimizer_slab_count(optimizer) * model->weights.trainable_count;
 }
 
 /* Returns the index, for leati_optimizer_weight_at, of slot `slot` of the trainable weight `weight`. */
@@ -146,9 +148,10 @@ static int slot_index(const leat_model *model, int slot, int weight) {
 }
 
 /* Returns the number of slots that the file interleaves weight by weight: the first two, or all slots of
- * Adafactor.  Each further slot follows as a block of its own. */
+ * Adafactor, or none of RMSprop.  Each further slot follows as a block of its own. */
 static int slots_together(const leati_optimizer *optimizer) {
     int slots = leati_optimizer_slot_count(optimizer);
+    if (optimizer->type->slots_apart) return 0;
     return slots < 2 || optimizer->type->slot_desc ? slots : 2;
 }
 
@@ -165,6 +168,10 @@ leat_status leati_keras3_read_state(const leati_placement *placement, leati_h5 *
                           leati_keras3_state_count(model), count);
     name_of(user, 0, path, sizeof path);
     LEATI_TRY(leati_keras_h5_read_optimizer_weight(file, path, model, 0, err));
+    if (optimizer->type->has_schedule) {
+        name_of(user, count - 1, path, sizeof path);
+        LEATI_TRY(leati_keras_h5_read_optimizer_weight(file, path, model, 1, err));
+    }
     for (int32_t i = 0; i < placement->count; ++i) {
         int entry = placement->items[i].weight->entry;
         if (entry >= trainable) continue;
@@ -177,7 +184,7 @@ leat_status leati_keras3_read_state(const leati_placement *placement, leati_h5 *
         if (optimizer->config.use_ema) {
             name_of(user, iteration_and_rate + done, path, sizeof path);
             LEATI_TRY(leati_keras_h5_read_optimizer_weight(
-                file, path, model, slot_index(model, optimizer->type->slot_count, entry), err));
+                file, path, model, slot_index(model, leati_optimizer_file_slots(optimizer), entry), err));
         }
         ++done;
     }

@@ -89,6 +89,8 @@ static void unknown_words_have_a_fitting_hint(void **state) {
           "unknown loss 'nosuchthing'\ntry: leat list losses");
     fails("fit small.json --train npz:d.npz --loss mse --metrics acc,nosuchthing", "try: leat list losses");
     fails("fit small.json --train npz:d.npz --loss mse --optimizer nosuchthing", "leat list optimizers");
+    fails("fit small.json --train npz:d.npz --loss mse --arithmetic keras4",
+          "arithmetic: expected \"keras2\" or \"keras3\", received \"keras4\"");
 }
 
 /* An option that has no effect is a mistake, too. */

@@ -200,6 +200,7 @@ static void files_of_current_keras_go_on_as_there(void **state) {
         {"keras3_sequential", "h5"},    {"keras3_sequential", "keras"}, {"keras3_functional", "h5"},
         {"keras3_functional", "keras"}, {"keras3_lstm", "h5"},          {"keras3_lstm", "keras"},
         {"keras3_adafactor", "keras"},  {"keras3_average", "keras"},    {"keras3_places", "keras"},
+        {"keras3_rmsprop", "keras"},    {"keras3_nadam", "keras"},      {"keras3_embedding", "keras"},
     };
     for (size_t i = 0; i < sizeof files / sizeof *files; ++i) {
         char path[256];
@@ -213,6 +214,29 @@ static void files_of_current_keras_go_on_as_there(void **state) {
         check_continuation(model, &v, 1e-5);
         leat_npz_close(&v.npz);
         leat_model_destroy(&model);
+    }
+}
+
+/* A model of current Keras goes on with current Keras's arithmetic after leat has saved it. */
+static void models_of_current_keras_go_on_from_leat_s_file(void **state) {
+    (void)state;
+    static const char *const names[] = {"keras3_rmsprop", "keras3_nadam", "keras3_embedding"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; ++i) {
+        char path[256];
+        leat_error err = {0};
+        void *bytes = NULL;
+        size_t size = 0;
+        vectors v;
+        snprintf(path, sizeof path, FILES "%s.keras", names[i]);
+        leat_model *model = load(path), *again = NULL;
+        must(leat_model_save_memory(model, LEAT_MODEL_FORMAT_H5, true, &bytes, &size, &err), &err);
+        must(leat_model_load_memory(&again, bytes, size, NULL, &err), &err);
+        open_vectors(&v, names[i]);
+        check_continuation(again, &v, 1e-5);
+        leat_npz_close(&v.npz);
+        leat_model_destroy(&again);
+        leat_model_destroy(&model);
+        leat_bytes_free(bytes);
     }
 }
 
@@ -316,6 +340,7 @@ int main(void) {
         cmocka_unit_test(the_same_model_is_the_same_bytes),
         cmocka_unit_test(other_files_predict_as_in_keras),
         cmocka_unit_test(files_of_current_keras_go_on_as_there),
+        cmocka_unit_test(models_of_current_keras_go_on_from_leat_s_file),
         cmocka_unit_test(weights_files_fit_an_architecture),
         cmocka_unit_test(weights_files_are_written_and_read),
         cmocka_unit_test(a_failed_save_leaves_the_old_file),

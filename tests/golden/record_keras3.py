@@ -16,8 +16,8 @@ os.environ["KERAS_BACKEND"] = "tensorflow"
 import keras  # noqa: E402
 import tensorflow as tf  # noqa: E402
 
-from recorder import keras3_attention, keras3_layers, keras3_optimizers, keras3_policies  # noqa: E402
-from recorder import keras3_schedules, store  # noqa: E402
+from recorder import keras3_attention, keras3_layers, keras3_losses, keras3_optimizers  # noqa: E402
+from recorder import keras3_policies, keras3_schedules, store  # noqa: E402
 
 L = keras.layers
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -99,6 +99,24 @@ def places():
     return model
 
 
+def rmsprop():
+    """The slots of RMSprop, each a block of its own, in current Keras's arithmetic."""
+    return small(keras.optimizers.RMSprop(0.01, momentum=0.5, centered=True, epsilon=1e-3))
+
+
+def nadam():
+    """A variable behind the slots: the product of Nadam's schedule."""
+    return small("nadam")
+
+
+def embedding():
+    """Repeated indices in Adam's second moment, and a softmax of rank 3."""
+    model = keras.Sequential([L.Input((4,), dtype="int32"), L.Embedding(5, 3), L.SimpleRNN(3, return_sequences=True),
+                              L.Dense(3, activation="softmax")], name="words")
+    model.compile(keras.optimizers.Adam(0.02), "categorical_crossentropy")
+    return model
+
+
 def initial(random, variable):
     """Returns a value that suits the kind of the variable."""
     if variable.name in ("gamma", "moving_variance"):
@@ -137,6 +155,8 @@ def case(root, name, build):
     model = build()
     model.set_weights([initial(random, w) for w in model.weights])
     x = [random.normal(0.0, 1.0, (4,) + tuple(i.shape[1:])).astype("float32") for i in model.inputs]
+    if build is embedding:
+        x = [random.randint(0, 5, (4, 4)).astype("int32")]
     t = [random.uniform(0.0, 1.0, (4,) + tuple(o.shape[1:])).astype("float32") for o in model.outputs]
     for _ in range(3):
         model.train_on_batch(x, t)
@@ -162,12 +182,12 @@ def case(root, name, build):
     store.save("%s/%s.npz" % (root, name), members)
 
 
-ARCHIVES = (adafactor, average, places)  # no .h5 beside them; of Adafactor, Keras cannot write one
+ARCHIVES = (adafactor, average, places, rmsprop, nadam, embedding)  # no .h5 beside them; of Adafactor, Keras cannot write one
 
 
 def files():
     """Records the models."""
-    for build in (sequential, functional, lstm, adafactor, average, places):
+    for build in (sequential, functional, lstm, adafactor, average, places, rmsprop, nadam, embedding):
         case(os.path.join(HERE, "files"), "keras3_" + build.__name__, build)
 
 
@@ -183,8 +203,8 @@ def schedules():
 
 def main():
     """Records the groups named on the command line, or all groups."""
-    groups = {"files": files, "layers": keras3_layers.run, "attention": keras3_attention.run, "optimizers": optimizers,
-              "policies": keras3_policies.run, "schedules": schedules}
+    groups = {"files": files, "layers": keras3_layers.run, "attention": keras3_attention.run, "losses": keras3_losses.run,
+              "optimizers": optimizers, "policies": keras3_policies.run, "schedules": schedules}
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
     keras.utils.set_random_seed(3)

@@ -16,6 +16,8 @@ static void compile(model_case *c) {
         json_t *value = json_object_get(c->g.meta, keys[i]);
         if (value) json_object_set(config, keys[i], value);
     }
+    const char *version = json_string_value(json_object_get(c->g.meta, "keras"));
+    if (version && version[0] == '3') json_object_set_new(config, "arithmetic", json_string("keras3"));
     assert_ok(leati_model_compile_config(c->model, config, &err), &err);
     json_decref(config);
 }

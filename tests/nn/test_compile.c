@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "nn/model/model.h"
+#include "nn/optimizers/types.h"
 #include "nn/run.h"
 #include "nn/small_models.h"
 
@@ -240,6 +241,56 @@ static void test_keras3_config(void **state) {
     leat_model_destroy(&model);
 }
 
+static void compile_in(leat_model *model, const char *optimizer, const char *arithmetic) {
+    leat_error err = {0};
+    leat_compile_options options = leat_compile_options_default();
+    options.optimizer = optimizer;
+    options.loss = "mse";
+    options.arithmetic = arithmetic;
+    assert_ok(leat_model_compile(model, &options, &err), &err);
+}
+
+/* A model keeps its arithmetic until a compilation names another one, and so do its training_config and its clones. */
+static void test_arithmetic(void **state) {
+    (void)state;
+    leat_error err = {0};
+    leat_model *model = make(SMALL_ONE), *other = make(SMALL_ONE), *clone = NULL;
+    json_t *config = NULL;
+    compile_in(model, "adagrad", NULL);
+    assert_false(model->compiled.as_keras3);
+    assert_true(model->compiled.optimizer->type == &leati_optimizer_adagrad);
+    assert_float_equal(leat_model_learning_rate(model), 0.01, 1e-9);
+    compile_in(model, "adagrad", "keras3");
+    assert_true(model->compiled.optimizer->type == &leati_optimizer_adagrad_as_keras3);
+    assert_float_equal(leat_model_learning_rate(model), 0.001, 1e-9);
+    assert_float_equal(((const float *)model->weights.slab[LEATI_SLAB_SLOT0])[0], 0.1, 1e-9);
+    compile_in(model, "rmsprop(momentum=0.5)", NULL);
+    assert_true(model->compiled.optimizer->type == &leati_optimizer_rmsprop_as_keras3);
+    assert_ok(leati_model_training_config(model, &config, &err), &err);
+    assert_string_equal(json_string_value(json_object_get(config, "arithmetic")), "keras3");
+    assert_ok(leati_model_compile_config(other, config, &err), &err);
+    assert_true(other->compiled.as_keras3 && other->compiled.losses[0].options.as_keras3);
+    assert_ok(leat_model_clone(&clone, other, true, &err), &err);
+    compile_in(clone, "nadam", NULL);
+    assert_true(clone->compiled.as_keras3);
+    json_object_set_new(config, "arithmetic", json_string("keras4"));
+    assert_int_equal(leati_model_compile_config(other, config, &err), LEAT_EINVAL);
+    assert_non_null(
+        strstr(err.message, "arithmetic: expected \"keras2\" or \"keras3\", received \"keras4\""));
+    json_object_set_new(config, "arithmetic", json_true());
+    assert_int_equal(leati_model_compile_config(other, config, &err), LEAT_EFORMAT);
+    assert_true(other->compiled.as_keras3);
+    json_decref(config);
+    compile_in(model, "rmsprop", "keras2");
+    assert_true(model->compiled.optimizer->type == &leati_optimizer_rmsprop);
+    assert_ok(leati_model_training_config(model, &config, &err), &err);
+    assert_null(json_object_get(config, "arithmetic"));
+    json_decref(config);
+    leat_model_destroy(&clone);
+    leat_model_destroy(&other);
+    leat_model_destroy(&model);
+}
+
 static void test_errors(void **state) {
     (void)state;
     static const struct {
@@ -313,6 +364,7 @@ int main(void) {
         cmocka_unit_test(test_again),        cmocka_unit_test(test_training_config),
         cmocka_unit_test(test_loss_names),   cmocka_unit_test(test_keras3_config),
         cmocka_unit_test(test_errors),       cmocka_unit_test(test_single_quotes),
+        cmocka_unit_test(test_arithmetic),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

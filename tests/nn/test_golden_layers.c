@@ -144,6 +144,21 @@ static void test_later_layers(void **state) {
     assert_true(layers.cases >= 81);
 }
 
+static void check_loss(const char *name, void *user) {
+    double worst = 0;
+    for (int i = 0; run_backends[i].name; ++i)
+        run_case("keras-3/losses", name, &run_backends[i], false, &worst);
+    ++*(int *)user;
+}
+
+/* Tests current Keras's crossentropies, which depend on the layers before them. */
+static void test_later_losses(void **state) {
+    int cases = 0;
+    (void)state;
+    golden_each("keras-3/losses", check_loss, &cases);
+    assert_int_equal(cases, 23);
+}
+
 /* Recomputing values in the backward pass gives Keras's numbers too. */
 static void test_gradient_checkpointing(void **state) {
     static char layers[] = "layers", later[] = "keras-3/layers";
@@ -231,6 +246,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_layers),
         cmocka_unit_test(test_later_layers),
+        cmocka_unit_test(test_later_losses),
         cmocka_unit_test(test_gradient_checkpointing),
         cmocka_unit_test(test_every_layer_has_a_case),
         cmocka_unit_test(test_page),

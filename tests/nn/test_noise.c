@@ -176,11 +176,39 @@ static void test_seeds(void **state) {
     close_draws(&b);
 }
 
+/* In files of current Keras, recurrent dropout makes a mask for each gate (implementation 1), otherwise all gates have
+ * the same mask. */
+static void test_masks_of_current_keras(void **state) {
+    (void)state;
+#define GRU(version, more)                                                                                   \
+    "{\"class_name\": \"Sequential\", \"keras_version\": \"" version                                         \
+    "\", \"config\": {\"name\": \"s\", \"layers\": [{\"class_name\": \"GRU\", \"config\": {\"units\": 3, "   \
+    "\"batch_input_shape\": [null, 5, 2]" more "}}]}}"
+    static const struct {
+        const char *json, *written;
+    } rows[] = {
+        {GRU("3.15.1", ", \"dropout\": 0.5, \"recurrent_dropout\": 0.25"), "\"implementation\": 1"},
+        {GRU("3.15.1", ", \"dropout\": 0.5, \"recurrent_dropout\": 0.0"), "\"implementation\": 2"},
+        {GRU("2.3.1", ", \"dropout\": 0.5, \"recurrent_dropout\": 0.25"), "\"implementation\": 2"},
+    };
+#undef GRU
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
+        leat_error err = {0};
+        leat_model *model = NULL;
+        char *text = NULL;
+        assert_ok(leat_model_from_json(&model, rows[i].json, &err), &err);
+        assert_ok(leat_model_to_json(model, &text, &err), &err);
+        if (!strstr(text, rows[i].written)) fail_msg("%s: not in %s", rows[i].written, text);
+        leat_string_free(text);
+        leat_model_destroy(&model);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gaussian_noise),  cmocka_unit_test(test_gaussian_dropout),
         cmocka_unit_test(test_spatial_dropout), cmocka_unit_test(test_alpha_dropout),
-        cmocka_unit_test(test_seeds),
+        cmocka_unit_test(test_seeds),           cmocka_unit_test(test_masks_of_current_keras),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

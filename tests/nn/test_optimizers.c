@@ -13,9 +13,14 @@
 /* Adaptive steps divide by roots of squared gradients: if these are near 0, the last bit of a gradient changes the
  * whole step, and ten steps add up. */
 #define TRAJECTORY_TOLERANCE 1e-5
-/* Current Keras computes 1 - beta_2 in double, 2.3.1 and leat in float: for 0.999 the second moments differ by
- * 1.3e-5. */
-#define CURRENT_STATE_TOLERANCE 2e-5
+
+/* Current Keras's cases are nearer: with 2.3.1's way to compute 1 - beta_2, Adam's would be 6e-6 to 1e-5 away.  Ftrl
+ * divides a difference of nearly equal roots by the learning rate. */
+#define CURRENT_TOLERANCE 5e-6
+
+static double current_tolerance(const char *name) {
+    return strncmp(name, "ftrl", 4) == 0 ? TRAJECTORY_TOLERANCE : CURRENT_TOLERANCE;
+}
 
 static void compare_weights(const model_case *c, double tolerance) {
     const json_t *names = json_object_get(c->g.meta, "optimizer_weights");
@@ -90,7 +95,7 @@ static void compare_config(const model_case *c) {
     json_decref(expected);
 }
 
-static void run_steps(model_case *c) {
+static void run_steps(model_case *c, double tolerance) {
     model_stage s;
     const float *losses = test_npz_get(c->g.npz, "train_loss").data;
     model_stage_open(&s, c, LEATI_TRAIN);
@@ -99,9 +104,9 @@ static void run_steps(model_case *c) {
         char prefix[16];
         model_stage_run(&s);
         model_stage_outputs(&s, outputs);
-        golden_compare(&c->g, "train_loss", outputs, losses + step, 1, TRAJECTORY_TOLERANCE);
+        golden_compare(&c->g, "train_loss", outputs, losses + step, 1, tolerance);
         snprintf(prefix, sizeof prefix, "s%d_w", step + 1);
-        model_case_compare_weights(c, prefix, TRAJECTORY_TOLERANCE);
+        model_case_compare_weights(c, prefix, tolerance);
     }
     model_stage_close(&s);
 }
@@ -111,7 +116,7 @@ static void check(const char *name, void *user) {
         model_case c;
         model_case_open(&c, "optimizers", name, &run_backends[i]);
         compare_config(&c);
-        run_steps(&c);
+        run_steps(&c, TRAJECTORY_TOLERANCE);
         compare_weights(&c, TRAJECTORY_TOLERANCE);
         copy_state(&c, "optimizers");
         model_case_close(&c);
@@ -132,7 +137,7 @@ static void read_again(const model_case *c) {
     json_t *written = NULL, *again = NULL;
     leati_optimizer *optimizer = c->model->compiled.optimizer, *other = NULL;
     assert_ok(leati_optimizer_write(optimizer, &written, &err), &err);
-    assert_ok(leati_optimizer_create(&other, written, &err), &err);
+    assert_ok(leati_optimizer_create(&other, written, optimizer->as_keras3, &err), &err);
     assert_ok(leati_optimizer_write(other, &again, &err), &err);
     assert_true(json_equal(written, again));
     assert_true(other->type == optimizer->type);
@@ -147,26 +152,26 @@ static void check_current(const char *name, void *user) {
         model_case c;
         model_case_open(&c, "keras-3/optimizers", name, &run_backends[i]);
         read_again(&c);
-        run_steps(&c);
-        compare_weights(&c, CURRENT_STATE_TOLERANCE);
+        run_steps(&c, current_tolerance(name));
+        compare_weights(&c, current_tolerance(name));
         copy_state(&c, "keras-3/optimizers");
         model_case_close(&c);
     }
     ++*(int *)user;
 }
 
-/* Tests the optimizers and options that only current Keras has. */
+/* Tests every optimizer and option in current Keras's arithmetic. */
 static void test_current_keras(void **state) {
     (void)state;
     int cases = 0;
     golden_each("keras-3/optimizers", check_current, &cases);
-    assert_true(cases >= 46);
+    assert_true(cases >= 115);
 }
 
 static leat_status read_text(leati_optimizer **out, const char *text, leat_error *err) {
     json_t *value = json_loads(text, JSON_DECODE_ANY, NULL);
     assert_non_null(value);
-    leat_status status = leati_optimizer_create(out, value, err);
+    leat_status status = leati_optimizer_create(out, value, false, err);
     json_decref(value);
     return status;
 }
@@ -221,6 +226,9 @@ static void test_errors(void **state) {
         {"{\"class_name\": \"SGD\", \"config\": {\"clipnorm\": 1, \"global_clipnorm\": 2}}", LEAT_EINVAL,
          "expected at most one of"},
         {"{\"class_name\": \"SGD\", \"config\": {\"learning_rate\": \"x\"}}", LEAT_EINVAL, "learning_rate"},
+        {"{\"class_name\": \"Adam\", \"config\": {\"loss_scale_factor\": 0}}", LEAT_EINVAL,
+         "loss_scale_factor: expected null or a number above 0"},
+        {"\"LossScaleOptimizer\"", LEAT_ENOTSUP, "compile the model with the inner optimizer"},
         {"[1]", LEAT_EINVAL, "expected a name"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; ++i) {

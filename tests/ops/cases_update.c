@@ -4,6 +4,8 @@
 
 #define N              517 /* not a multiple of any vector's lanes */
 #define SMALL          OP_FILLED(OP_UNIFORM, 0.001, 0.1, N)
+#define LARGE          OP_FILLED(OP_UNIFORM, 1.0, 4.0, N)
+#define TINY           OP_FILLED(OP_UNIFORM, -0.1, 0.1, N)
 #define SCALARS(count) OP_FILLED(OP_UNIFORM, 0.05, 0.9, count)
 
 #define UPDATE(title, which, attributes, count, ...)                                                         \
@@ -51,4 +53,41 @@ const op_case cases_update[] = {
     UPDATE("nadam, decay", UPDATE_NADAM, WITH(.decay = true), 5, SCALARS(10), OP_F32(N), OP_F32(N), OP_F32(N),
            SMALL),
     UPDATE("lion, decay", UPDATE_LION, WITH(.decay = true), 4, SCALARS(4), OP_F32(N), OP_F32(N), OP_F32(N)),
+    UPDATE("rmsprop, keras 3", UPDATE_RMSPROP, WITH(.as_keras3 = true), 4, SCALARS(5), OP_F32(N), OP_F32(N),
+           SMALL),
+    UPDATE("rmsprop, keras 3, momentum", UPDATE_RMSPROP, WITH(.as_keras3 = true, .accumulates = true), 5,
+           SCALARS(5), OP_F32(N), OP_F32(N), SMALL, OP_F32(N)),
+    UPDATE("rmsprop, keras 3, centered", UPDATE_RMSPROP, WITH(.as_keras3 = true, .centered = true), 5,
+           SCALARS(5), OP_F32(N), OP_F32(N), LARGE, TINY),
+    UPDATE("rmsprop, keras 3, everything", UPDATE_RMSPROP,
+           WITH(.as_keras3 = true, .accumulates = true, .centered = true, .decay = true, .powers = true), 7,
+           SCALARS(6), OP_F32(N), OP_F32(N), LARGE, OP_F32(N), TINY, LARGE),
+    UPDATE("rmsprop, keras 3, powers", UPDATE_RMSPROP, WITH(.as_keras3 = true, .powers = true), 7, SCALARS(5),
+           OP_F32(N), OP_F32(N), SMALL, OP_ABSENT, OP_ABSENT, LARGE),
+    UPDATE("rmsprop, keras 3, momentum, powers", UPDATE_RMSPROP,
+           WITH(.as_keras3 = true, .accumulates = true, .powers = true), 7, SCALARS(5), OP_F32(N), OP_F32(N),
+           SMALL, OP_F32(N), OP_ABSENT, LARGE),
+    UPDATE("adagrad, keras 3", UPDATE_ADAGRAD, WITH(.as_keras3 = true), 4, SCALARS(2), OP_F32(N), OP_F32(N),
+           SMALL),
+    UPDATE("adagrad, keras 3, powers", UPDATE_ADAGRAD, WITH(.as_keras3 = true, .powers = true), 5, SCALARS(2),
+           OP_F32(N), OP_F32(N), SMALL, LARGE),
+    UPDATE("adadelta, keras 3", UPDATE_ADADELTA, WITH(.as_keras3 = true), 5, SCALARS(4), OP_F32(N), OP_F32(N),
+           SMALL, SMALL),
+    UPDATE("adadelta, keras 3, powers", UPDATE_ADADELTA, WITH(.as_keras3 = true, .powers = true), 6,
+           SCALARS(4), OP_F32(N), OP_F32(N), SMALL, SMALL, LARGE),
+    UPDATE("adam, keras 3", UPDATE_ADAM, WITH(.as_keras3 = true), 5, SCALARS(4), OP_F32(N), OP_F32(N),
+           OP_F32(N), SMALL),
+    UPDATE("adam, keras 3, powers", UPDATE_ADAM, WITH(.as_keras3 = true, .powers = true), 7, SCALARS(4),
+           OP_F32(N), OP_F32(N), OP_F32(N), SMALL, OP_ABSENT, LARGE),
+    UPDATE("adam, keras 3, amsgrad, powers, decay", UPDATE_ADAM,
+           WITH(.as_keras3 = true, .amsgrad = true, .powers = true, .decay = true), 7, SCALARS(5), OP_F32(N),
+           OP_F32(N), OP_F32(N), SMALL, SMALL, LARGE),
+    UPDATE("adam, keras 3, amsgrad", UPDATE_ADAM, WITH(.as_keras3 = true, .amsgrad = true), 6, SCALARS(4),
+           OP_F32(N), OP_F32(N), OP_F32(N), SMALL, SMALL),
+    UPDATE("adamax, keras 3", UPDATE_ADAMAX, WITH(.as_keras3 = true), 5, SCALARS(4), OP_F32(N), OP_F32(N),
+           OP_F32(N), SMALL),
+    UPDATE("adamax, keras 3, powers", UPDATE_ADAMAX, WITH(.as_keras3 = true, .powers = true), 6, SCALARS(4),
+           OP_F32(N), OP_F32(N), OP_F32(N), SMALL, LARGE),
+    UPDATE("nadam, powers", UPDATE_NADAM, WITH(.powers = true), 6, SCALARS(9), OP_F32(N), OP_F32(N),
+           OP_F32(N), SMALL, LARGE),
     {0}};

@@ -261,7 +261,32 @@ static void keras_lion(trajectory *t, double g, const double *c) {
 
 /* Weight decay is applied before the update. */
 static void keras_decaying_sgd(trajectory *t, double g, const double *c) {
-    t->p = c[2] * t->p - c[0] * g;
+    t->p = t->p - c[2] * t->p - c[0] * g;
+}
+
+/* Like the functions above, but as in the optimizers of Keras 3. */
+static void keras3_rmsprop(trajectory *t, double g, const double *c) {
+    t->s[0] = c[1] * t->s[0] + c[3] * g * g;
+    t->s[2] = c[1] * t->s[2] + c[3] * g;
+    t->s[1] = c[4] * t->s[1] + c[0] * g / sqrt(t->s[0] - t->s[2] * t->s[2] + c[2]);
+    t->p -= t->s[1];
+}
+
+static void keras3_adagrad(trajectory *t, double g, const double *c) {
+    t->s[0] += g * g;
+    t->p -= c[0] * g / sqrt(t->s[0] + c[1]);
+}
+
+static void keras3_adam(trajectory *t, double g, const double *c) {
+    t->s[0] += (g - t->s[0]) * c[1];
+    t->s[1] += (g * g - t->s[1]) * c[2];
+    t->p -= c[0] * t->s[0] / (sqrt(t->s[1]) + c[3]);
+}
+
+static void keras3_adamax(trajectory *t, double g, const double *c) {
+    t->s[0] += (g - t->s[0]) * c[1];
+    t->s[1] = fmax(c[2] * t->s[1], fabs(g));
+    t->p -= c[0] * t->s[0] / (t->s[1] + c[3]);
 }
 
 static void updates_against_keras(void **state) {
@@ -281,6 +306,14 @@ static void updates_against_keras(void **state) {
         {LEATI_OP_UPDATE_NADAM, 9, 2, {.update = {0}}, keras_nadam},
         {LEATI_OP_UPDATE_LION, 3, 1, {.update = {0}}, keras_lion},
         {LEATI_OP_UPDATE_SGD, 3, 0, {.update = {.decay = true}}, keras_decaying_sgd},
+        {LEATI_OP_UPDATE_RMSPROP,
+         5,
+         3,
+         {.update = {.as_keras3 = true, .accumulates = true, .centered = true}},
+         keras3_rmsprop},
+        {LEATI_OP_UPDATE_ADAGRAD, 2, 1, {.update = {.as_keras3 = true}}, keras3_adagrad},
+        {LEATI_OP_UPDATE_ADAM, 4, 2, {.update = {.as_keras3 = true}}, keras3_adam},
+        {LEATI_OP_UPDATE_ADAMAX, 4, 2, {.update = {.as_keras3 = true}}, keras3_adamax},
     };
     const double c[9] = {0.05, 0.9, 0.25, 0.125, 0.75, 0.8, 0.4, 0.5, 0.6},
                  gradients[4] = {0.5, -1.5, 0.01, -0.2};

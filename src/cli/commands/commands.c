@@ -35,6 +35,7 @@ static const cli_use fit_uses[] = {
     MAY(OPTIMIZER),
     MAY(LOSS),
     MAY(METRICS),
+    MAY(ARITHMETIC),
     MAY(CLASS_WEIGHT),
     MAY(LR_SCHEDULE),
     MAY(REDUCE_LR),

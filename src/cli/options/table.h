@@ -58,6 +58,8 @@ typedef enum cli_value {
       "compile with this loss, such as categorical_crossentropy or Huber(delta=2)")                          \
     X(METRICS, "--metrics", CLI_TEXT, "A,B", 0, 0, "the model's",                                            \
       "compile with these metrics, such as accuracy or AUC(curve=PR)")                                       \
+    X(ARITHMETIC, "--arithmetic", CLI_TEXT, "KERAS", 0, 0, "the model's, or keras2",                         \
+      "compile with the arithmetic of Keras 2.3.1 (keras2) or of current Keras (keras3); needs --loss")      \
     X(CLASS_WEIGHT, "--class-weight", CLI_TEXT, "WEIGHTS", 0, 0, NULL,                                       \
       "factors of the loss by class, such as 0:1,1:5, or balanced: the rarer a class, the larger")           \
     X(LR_SCHEDULE, "--lr-schedule", CLI_TEXT, "SCHEDULE", 0, 0, NULL,                                        \

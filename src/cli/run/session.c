@@ -119,7 +119,7 @@ int cli_compile(cli_session *session) {
     leat_compile_options options = leat_compile_options_default();
     leat_error err = {0};
     leat_model_set_gradient_checkpointing(session->model, text[CLI_GRADIENT_CHECKPOINTING] != NULL);
-    bool recompile = text[CLI_OPTIMIZER] || text[CLI_LOSS] || text[CLI_METRICS];
+    bool recompile = text[CLI_OPTIMIZER] || text[CLI_LOSS] || text[CLI_METRICS] || text[CLI_ARITHMETIC];
     if (!recompile && leat_model_is_compiled(session->model)) return CLI_SUCCESS;
     if (!text[CLI_LOSS]) {
         cli_say("leat %s: %s: give --loss\ntry: leat %s --help\n", session->command,
@@ -131,6 +131,7 @@ int cli_compile(cli_session *session) {
     if (text[CLI_OPTIMIZER]) options.optimizer = text[CLI_OPTIMIZER];
     options.loss = text[CLI_LOSS];
     options.metrics = text[CLI_METRICS];
+    options.arithmetic = text[CLI_ARITHMETIC];
     leat_status status = leat_model_compile(session->model, &options, &err);
     if (status == LEAT_OK) return CLI_SUCCESS;
     cli_fail(session, &err);

@@ -355,7 +355,11 @@ typedef struct leati_attrs {
         struct {
             bool momentum, nesterov; /* SGD */
             bool amsgrad;            /* ADAM */
-            bool decay; /* there is one more scalar, the last, by which the weights are multiplied first */
+            bool decay; /* there is one more scalar, the last: the share of the weights that decays first */
+            bool as_keras3;   /* RMSPROP, ADAGRAD, ADADELTA, ADAM, ADAMAX: the formula of current Keras */
+            bool accumulates; /* RMSPROP as_keras3: the steps have momentum */
+            bool centered;    /* RMSPROP as_keras3: the mean gradient is subtracted */
+            bool powers;      /* the last input is the sum of the powers of the gradients of a repeated row */
         } update;
     };
     /* Ops fused into this one, which the kernel applies to output 0 in the order of leati_post_kind.  Only the plan

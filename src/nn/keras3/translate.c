@@ -101,6 +101,16 @@ static void remove_keys_without_effect(json_t *config, const leati_layer_type *t
     }
 }
 
+/* Current Keras has a mask for each gate of an LSTM or GRU if there is recurrent dropout (2.3.1's implementation 1),
+ * otherwise one for all gates (2.3.1's default). */
+static leat_status set_implementation(json_t *config, const leati_layer_type *type, leat_error *err) {
+    const json_t *rate = json_object_get(config, "recurrent_dropout");
+    bool separate =
+        has_field(type, "implementation") && json_is_number(rate) && json_number_value(rate) != 0.0;
+    if (!separate || json_object_get(config, "implementation")) return LEAT_OK;
+    return json_object_set_new(config, "implementation", json_integer(1)) == 0 ? LEAT_OK : no_memory(err);
+}
+
 static leat_status translate_item(json_t *item, leat_error *err);
 
 /* Removes a Bidirectional's backward_layer, which Keras 2.3.1 makes from `layer`; it must be what 2.3.1 would
@@ -150,6 +160,7 @@ static leat_status translate_layer(json_t *item, leat_error *err) {
     if (type == &leati_layer_bidirectional) LEATI_TRY(check_backward_layer(config, err));
     if (has_field(type, "as_keras3") && json_object_set_new(config, "as_keras3", json_true()) != 0)
         return no_memory(err);
+    LEATI_TRY(set_implementation(config, type, err));
     remove_keys_without_effect(config, type);
     return LEAT_OK;
 }

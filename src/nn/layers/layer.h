@@ -62,6 +62,7 @@ struct leati_layer {
 typedef struct leati_lowering {
     leati_graph *graph;
     leati_mode mode;
+    bool as_keras3;         /* the arithmetic of current Keras */
     leati_value losses[64]; /* scalars that regularizers and layers add to the loss */
     int32_t loss_count;
     uint64_t

@@ -51,9 +51,12 @@ void leati_lowering_add_activity(leati_lowering *lowering, const leati_regulariz
     leati_graph_store_bf16(lowering->graph, before);
 }
 
-/* Gives an output that is an input a value of its own, like Keras's identity op: a crossentropy after the layer
- * must not see the softmax before the layer. */
-static leati_value own_value(leati_graph *graph, leati_value output, int count, const leati_value *inputs) {
+/* Gives an output that is an input a value of its own, like the identity op of Keras 2.3.1: a crossentropy after the
+ * layer must not see the softmax before the layer.  In current Keras such a layer returns its input itself. */
+static leati_value own_value(const leati_lowering *lowering, leati_value output, int count,
+                             const leati_value *inputs) {
+    leati_graph *graph = lowering->graph;
+    if (lowering->as_keras3 && output >= 0 && leati_graph_value(graph, output)->producer >= 0) return output;
     for (int i = 0; i < count; ++i) {
         if (output != inputs[i]) continue;
         const leati_desc desc = *leati_graph_desc(graph, output);
@@ -108,7 +111,7 @@ leat_status leati_layer_lower(const leati_layer *layer, leati_lowering *lowering
     leati_value joined =
         masking == LEATI_MASK_PASSED ? leati_lowering_joined_mask(lowering, count) : LEATI_NONE;
     for (int i = 0; i < call->output_count; ++i) {
-        call->outputs[i] = own_value(lowering->graph, call->outputs[i], count, read);
+        call->outputs[i] = own_value(lowering, call->outputs[i], count, read);
         call->output_masks[i] = masking == LEATI_MASK_PASSED ? joined : lowering->output_masks[i];
     }
     if (makes_step) LEATI_TRY(leati_stepwise_mark(layer, lowering, call->outputs[0], err));

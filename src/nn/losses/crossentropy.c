@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Crossentropies, with the numerics of Keras 2.3.1 on TensorFlow 2.1.  If y_pred is the output of a sigmoid, or of a
- * softmax of rank 2 (Keras computes a softmax of another rank as exp / sum), the loss is computed from the logits,
- * without clipping; otherwise the probabilities are clipped. */
+/* Crossentropies, with the numerics of Keras 2.3.1 on TensorFlow 2.1 and of current Keras on TensorFlow.  In 2.3.1, if
+ * y_pred is the output of a sigmoid, or of a softmax of rank 2 (Keras computes a softmax of another rank as exp / sum),
+ * the loss is computed from the logits, without clipping; otherwise the probabilities are clipped.  In current Keras
+ * the tensor of a softmax or sigmoid carries its logits, whatever its rank and axis, and every crossentropy computes
+ * from them: binary_crossentropy takes a softmax's logits for those of a sigmoid, and the reverse. */
 #include "nn/losses/types.h"
 
 #include "engine/graph/build.h"
@@ -14,13 +16,12 @@ static leati_op producer_of(const leati_graph *g, leati_value x, const leati_nod
     return (*node)->op;
 }
 
-/* Returns the logits if y_pred is the output of a softmax; otherwise LEATI_NONE. */
-static leati_value softmax_logits(const leati_graph *g, leati_value y_pred) {
+/* Returns the logits if y_pred is the output of a softmax (of one axis); otherwise LEATI_NONE. */
+static leati_value softmax_logits(const leati_graph *g, leati_value y_pred, bool as_keras3) {
     const leati_node *node;
-    bool softmax =
-        producer_of(g, y_pred, &node) == LEATI_OP_SOFTMAX && leati_graph_desc(g, y_pred)->rank == 2;
-    return softmax && node->attrs.softmax.axis == 1 && !node->attrs.softmax.log ? node->inputs[0]
-                                                                                : LEATI_NONE;
+    bool softmax = producer_of(g, y_pred, &node) == LEATI_OP_SOFTMAX && !node->attrs.softmax.log;
+    bool last_of_two = softmax && leati_graph_desc(g, y_pred)->rank == 2 && node->attrs.softmax.axis == 1;
+    return softmax && (as_keras3 || last_of_two) ? node->inputs[0] : LEATI_NONE;
 }
 
 static leati_value sigmoid_logits(const leati_graph *g, leati_value y_pred) {
@@ -29,12 +30,25 @@ static leati_value sigmoid_logits(const leati_graph *g, leati_value y_pred) {
     return sigmoid && node->attrs.eltwise.function == LEATI_FN_SIGMOID ? node->inputs[0] : LEATI_NONE;
 }
 
+/* Returns the logits from which a crossentropy of classes (binary: of yes and no) is computed; LEATI_NONE if it is
+ * computed from the probabilities. */
+static leati_value logits_of(const leati_graph *g, const leati_measure_options *options, leati_value y_pred,
+                             bool binary) {
+    leati_value softmax = softmax_logits(g, y_pred, options->as_keras3), sigmoid = sigmoid_logits(g, y_pred);
+    if (options->as_keras3) {
+        leati_value carried = softmax != LEATI_NONE ? softmax : sigmoid;
+        return carried == LEATI_NONE && options->from_logits ? y_pred : carried;
+    }
+    if (options->from_logits) return y_pred;
+    return binary ? sigmoid : softmax;
+}
+
 static leati_value clipped(leati_graph *g, leati_value p) {
     return leati_clip(g, p, LEATI_EPSILON, 1.0f - LEATI_EPSILON);
 }
 
-/* Returns t (1 - s) + s / n.  Like Keras, the callers take the size of axis 1 as n, even if the classes are on
- * another axis. */
+/* Returns t (1 - s) + s / n.  Like Keras 2.3.1, the callers take the size of axis 1 as n, even if the classes are on
+ * another axis; like current Keras, that of the last axis. */
 static leati_value smoothed(leati_graph *g, leati_value y_true, double smoothing, float classes) {
     if (!(smoothing > 0.0)) return y_true;
     float s = (float)smoothing;
@@ -52,9 +66,9 @@ static leati_value categorical(leati_graph *g, const leati_measure_options *opti
                                leati_value y_pred) {
     y_pred = last_axis_only(g, options, y_pred);
     const leati_desc *desc = leati_graph_desc(g, y_true);
-    float classes = desc->rank > 1 ? (float)desc->shape[1] : 1.0f;
+    float classes = desc->rank > 1 ? (float)desc->shape[options->as_keras3 ? desc->rank - 1 : 1] : 1.0f;
     leati_value labels = smoothed(g, y_true, options->label_smoothing, classes);
-    leati_value logits = options->from_logits ? y_pred : softmax_logits(g, y_pred);
+    leati_value logits = logits_of(g, options, y_pred, false);
     if (logits != LEATI_NONE) return leati_softmax_xent(g, logits, labels);
     leati_value sum = leati_reduce_last(g, LEATI_REDUCE_SUM, y_pred, true);
     leati_value log = leati_function_of(g, clipped(g, leati_div(g, y_pred, sum)), LEATI_FN_LOG);
@@ -89,7 +103,7 @@ static leati_value labels_of(leati_graph *g, leati_value y_true, leati_value log
 
 static leati_value sparse(leati_graph *g, const leati_measure_options *options, leati_value y_true,
                           leati_value y_pred) {
-    leati_value logits = options->from_logits ? y_pred : softmax_logits(g, y_pred);
+    leati_value logits = logits_of(g, options, y_pred, false);
     if (logits == LEATI_NONE) logits = leati_function_of(g, clipped(g, y_pred), LEATI_FN_LOG);
     logits = axis_last(g, logits, options->axis);
     return leati_softmax_xent(g, logits, labels_of(g, y_true, logits));
@@ -104,13 +118,14 @@ static leati_value binary_from_logits(leati_graph *g, leati_value y_true, leati_
     return leati_add(g, leati_mul(g, y_true, miss), leati_mul(g, no, alarm));
 }
 
-/* Returns -t log(p + e) - (1 - t) log(1 - p + e), with p clipped to [e, 1 - e].  As in Keras's training step, 1 - p
- * is rounded before e is added.  (Without a gradient, TensorFlow's optimizer computes (1 + e) - p, which is 2.4e-7 at
- * the end and not 2.2e-7.) */
-static leati_value binary_from_probabilities(leati_graph *g, leati_value y_true, leati_value y_pred) {
+/* Returns -t log(p + e) - (1 - t) log(1 - p + e), with p clipped to [e, 1 - e] and `added` as e.  As in Keras's
+ * training step, 1 - p is rounded before e is added.  (Without a gradient, TensorFlow's optimizer computes (1 + e) - p,
+ * which is 2.4e-7 at the end and not 2.2e-7.)  Current Keras adds no e. */
+static leati_value binary_from_probabilities(leati_graph *g, leati_value y_true, leati_value y_pred,
+                                             float added) {
     leati_value p = clipped(g, y_pred);
-    leati_value yes = leati_function_of(g, leati_linear(g, p, 1.0f, LEATI_EPSILON), LEATI_FN_LOG);
-    leati_value rest = leati_linear(g, leati_linear(g, p, -1.0f, 1.0f), 1.0f, LEATI_EPSILON);
+    leati_value yes = leati_function_of(g, leati_linear(g, p, 1.0f, added), LEATI_FN_LOG);
+    leati_value rest = leati_linear(g, leati_linear(g, p, -1.0f, 1.0f), 1.0f, added);
     leati_value no = leati_function_of(g, rest, LEATI_FN_LOG);
     leati_value misses = leati_mul(g, leati_linear(g, y_true, -1.0f, 1.0f), no);
     return leati_linear(g, leati_add(g, leati_mul(g, y_true, yes), misses), -1.0f, 0.0f);
@@ -120,9 +135,10 @@ static leati_value binary(leati_graph *g, const leati_measure_options *options, 
                           leati_value y_pred) {
     y_pred = last_axis_only(g, options, y_pred);
     leati_value labels = smoothed(g, y_true, options->label_smoothing, 2.0f);
-    leati_value logits = options->from_logits ? y_pred : sigmoid_logits(g, y_pred);
+    leati_value logits = logits_of(g, options, y_pred, true);
+    float added = options->as_keras3 ? 0.0f : LEATI_EPSILON;
     return leati_mean_last(g, logits != LEATI_NONE ? binary_from_logits(g, labels, logits)
-                                                   : binary_from_probabilities(g, labels, y_pred));
+                                                   : binary_from_probabilities(g, labels, y_pred, added));
 }
 
 #define FROM_LOGITS                                                                                          \

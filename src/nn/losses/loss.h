@@ -28,6 +28,7 @@ typedef struct leati_measure_options {
     double specificity, sensitivity;
     int32_t curve, summation; /* AUC: indices into the lists of metrics/auc.c */
     int64_t num_classes;      /* MeanIoU */
+    bool as_keras3;           /* the arithmetic of current Keras; set by compile, not by a configuration */
 } leati_measure_options;
 
 /* Adds the ops of a loss or a metric.  y_true is f32, or an integer if the type is sparse; y_pred is the output of

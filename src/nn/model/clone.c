@@ -59,6 +59,7 @@ leat_status leat_model_clone(leat_model **out, const leat_model *model, bool cop
         return leati_prefix(status, err, "clone of model '%s'", model->name);
     }
     if (copy_weights) clone->seed = model->seed;
+    clone->as_keras3 = model->as_keras3;
     clone->gradient_checkpointing = model->gradient_checkpointing;
     clone->deterministic = model->deterministic;
     clone->unfolded = model->unfolded;

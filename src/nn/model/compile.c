@@ -17,6 +17,10 @@
 static const char *const argument_keys[] = {"loss", "metrics", "weighted_metrics", "sample_weight_mode",
                                             "loss_weights"};
 
+/* A key of leat's own, which every Keras ignores: a training_config without it has the arithmetic of the Keras that
+ * wrote the file. */
+static const char arithmetic_key[] = "arithmetic", keras3[] = "keras3";
+
 #define ARGUMENT_COUNT (sizeof(argument_keys) / sizeof(argument_keys[0]))
 
 /* ---- Losses ---- */
@@ -63,10 +67,11 @@ static leat_status check_shape(const leati_output_loss *loss, const leati_shape 
 }
 
 static leat_status read_loss(leati_output_loss *loss, const leat_model *model, const json_t *arguments,
-                             int index, leat_error *err) {
+                             int index, bool as_keras3, leat_error *err) {
     const leati_shape shape = leati_model_output_shape(model, index);
     const json_t *value = json_object_get(arguments, "loss");
     LEATI_TRY(leati_loss_read(loss, leati_argument_of(value, model, index, true), err));
+    loss->options.as_keras3 = as_keras3;
     value = json_object_get(arguments, "loss_weights");
     LEATI_TRY(read_weight(loss, leati_argument_of(value, model, index, true), err));
     value = json_object_get(arguments, "sample_weight_mode");
@@ -86,7 +91,7 @@ static leat_status read_losses(leati_compiled *out, const leat_model *model, con
     if (!out->losses) return leati_fail_memory(err, count * sizeof(out->losses[0]), "losses");
     out->output_count = model->output_count;
     for (int i = 0; i < model->output_count; ++i) {
-        leat_status status = read_loss(&out->losses[i], model, arguments, i, err);
+        leat_status status = read_loss(&out->losses[i], model, arguments, i, out->as_keras3, err);
         if (status != LEAT_OK)
             return leati_prefix(status, err, "output '%s'", leati_model_output_name(model, i));
     }
@@ -143,6 +148,7 @@ static leat_status add_metric(metric_list *list, const leat_model *model, const 
     leati_metric metric;
     LEATI_TRY(leati_metric_read(&metric, value, shape.dims[shape.rank - 1], loss, err));
     metric.output = output;
+    metric.options.as_keras3 = loss->options.as_keras3;
     int index = index_of_replaced(list, &metric);
     if (index == LEATI_NETWORK_MAX_METRICS) {
         leati_metric_fini(&metric);
@@ -242,16 +248,27 @@ static leat_status keep_arguments(leati_compiled *out, const json_t *arguments, 
 static leat_status read_all(leati_compiled *out, const leat_model *model, const json_t *optimizer,
                             const json_t *arguments, leat_error *err) {
     LEATI_TRY(leati_network_check_counts(model, err));
-    LEATI_TRY(leati_optimizer_create(&out->optimizer, optimizer, err));
+    LEATI_TRY(leati_optimizer_create(&out->optimizer, optimizer, out->as_keras3, err));
     LEATI_TRY(read_losses(out, model, arguments, err));
     LEATI_TRY(read_metrics(out, model, arguments, err));
     return keep_arguments(out, arguments, err);
 }
 
-/* Compiles the model; `arguments` is an object with the keys of argument_keys. */
+/* Sets *as_keras3 if the name of an arithmetic is not NULL. */
+static leat_status read_arithmetic(bool *as_keras3, const char *name, leat_error *err) {
+    if (!name) return LEAT_OK;
+    *as_keras3 = strcmp(name, keras3) == 0;
+    if (*as_keras3 || strcmp(name, "keras2") == 0) return LEAT_OK;
+    return leati_fail(err, LEAT_EINVAL, "arithmetic: expected \"keras2\" or \"keras3\", received \"%.64s\"",
+                      name);
+}
+
+/* Compiles the model; `arguments` is an object with the keys of argument_keys, `arithmetic` a name, or NULL for that of
+ * the model. */
 static leat_status compile(leat_model *model, const json_t *optimizer, const json_t *arguments,
-                           leat_error *err) {
-    leati_compiled compiled = {0};
+                           const char *arithmetic, leat_error *err) {
+    leati_compiled compiled = {.as_keras3 = model->as_keras3};
+    LEATI_TRY(leati_prefix(read_arithmetic(&compiled.as_keras3, arithmetic, err), err, "compile"));
     leat_status status = read_all(&compiled, model, optimizer, arguments, err);
     if (status != LEAT_OK) {
         leati_compiled_fini(&compiled);
@@ -271,6 +288,7 @@ static leat_status compile(leat_model *model, const json_t *optimizer, const jso
     }
     leati_optimizer_preset(compiled.optimizer, &model->weights);
     model->compiled = compiled;
+    model->as_keras3 = compiled.as_keras3;
     model->compiled.ready = true;
     return LEAT_OK;
 }
@@ -306,7 +324,7 @@ leat_status leat_model_compile(leat_model *model, const leat_compile_options *op
     json_t *optimizer = NULL, *arguments = json_object();
     leat_status status = arguments ? parse_all(&all, &optimizer, arguments, err)
                                    : leati_fail(err, LEAT_ENOMEM, "no memory for the arguments of compile");
-    if (status == LEAT_OK) status = compile(model, optimizer, arguments, err);
+    if (status == LEAT_OK) status = compile(model, optimizer, arguments, all.arithmetic, err);
     json_decref(optimizer);
     json_decref(arguments);
     return status;
@@ -325,7 +343,10 @@ leat_status leati_model_compile_config(leat_model *model, const json_t *training
             status = leati_fail(err, LEAT_ENOMEM, "no memory for a training_config");
         }
     }
-    if (status == LEAT_OK) status = compile(model, optimizer, arguments, err);
+    const json_t *arithmetic = json_object_get(training_config, arithmetic_key);
+    if (status == LEAT_OK && arithmetic && !json_is_string(arithmetic))
+        status = leati_fail(err, LEAT_EFORMAT, "%s: expected \"keras2\" or \"keras3\"", arithmetic_key);
+    if (status == LEAT_OK) status = compile(model, optimizer, arguments, json_string_value(arithmetic), err);
     json_decref(arguments);
     return status;
 }
@@ -348,6 +369,8 @@ leat_status leati_model_training_config(const leat_model *model, json_t **out, l
         json_t *written = !value || json_is_null(value) ? empty_for(argument_keys[i]) : json_incref(value);
         stored = json_object_set_new(root, argument_keys[i], written) == 0;
     }
+    if (stored && model->as_keras3)
+        stored = json_object_set_new(root, arithmetic_key, json_string(keras3)) == 0;
     if (!stored) {
         json_decref(root);
         return leati_fail(err, LEAT_ENOMEM, "no memory for a training_config");

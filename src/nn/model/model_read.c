@@ -351,6 +351,7 @@ static leat_status read_root(leat_model **out, const json_t *root, const leat_re
     LEATI_TRY(
         leati_prefix(read_model(out, class_name, json_object_get(root, "config"), &r, err), err, "model"));
     leat_status status = LEAT_OK;
+    (*out)->as_keras3 = r.major >= 3;
     if ((*out)->input_count == 0)
         status = leati_fail(
             err, LEAT_EINVAL,

@@ -28,7 +28,7 @@ static part part_of(const leat_model *model, int index) {
         index -= 1;
     }
     int count = model->weights.trainable_count, slot = index / count;
-    if (slot < optimizer->type->slot_count)
+    if (slot < leati_optimizer_file_slots(optimizer))
         return (part){PART_SLOT, slot, index % count, slot < leati_optimizer_slot_count(optimizer)};
     return (part){PART_AVERAGE, leati_optimizer_slot_count(optimizer), index % count, true};
 }
@@ -36,7 +36,7 @@ static part part_of(const leat_model *model, int index) {
 int leati_optimizer_weight_count(const leat_model *model) {
     if (!model->compiled.ready) return 0;
     const leati_optimizer *optimizer = model->compiled.optimizer;
-    int slots = optimizer->type->slot_count + (optimizer->config.use_ema ? 1 : 0);
+    int slots = leati_optimizer_file_slots(optimizer) + (optimizer->config.use_ema ? 1 : 0);
     return 1 + (optimizer->type->has_schedule ? 1 : 0) + slots * model->weights.trainable_count;
 }
 
@@ -55,7 +55,8 @@ leati_optimizer_weight leati_optimizer_weight_at(const leat_model *model, int in
         weight.desc = leati_desc_make(LEAT_F32, 0, NULL);
         break;
     case PART_SLOT:
-        snprintf(weight.name, sizeof(weight.name), "%s_%d:0", type->slots[p.slot], p.weight);
+        snprintf(weight.name, sizeof(weight.name), "%s_%d:0",
+                 leati_optimizer_slot_name(model->compiled.optimizer, p.slot), p.weight);
         weight.desc = !p.in_use && type->unused_is_one_number ? leati_desc_make(LEAT_F32, 1, &one)
                                                               : model->weights.entries[p.weight]->desc;
         if (type->slot_desc) weight.desc = type->slot_desc(p.slot, &weight.desc);

@@ -54,6 +54,7 @@ typedef struct leati_scheduled_call {
 
 typedef struct leati_compiled {
     bool ready;
+    bool as_keras3; /* the arithmetic of current Keras */
     leati_optimizer *optimizer;
     int32_t output_count;
     leati_output_loss *losses; /* one per output */
@@ -72,6 +73,7 @@ struct leat_model {
     int32_t input_count, output_count;
     leati_source *inputs, *outputs;
     bool trainable;
+    bool as_keras3; /* computes as current Keras: the file's, or leat_compile_options.arithmetic */
     bool gradient_checkpointing;                /* leat_model_set_gradient_checkpointing */
     bool deterministic;                         /* leat_model_set_deterministic */
     bool unfolded;                              /* leat_model_set_folding(false) */

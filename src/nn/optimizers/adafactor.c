@@ -43,9 +43,12 @@ static leati_value state(leati_graph *g, const leati_weight *weight, int slot) {
     return leati_graph_state(g, (leati_slab)(LEATI_SLAB_SLOT0 + slot), weight->offset_bytes, &desc);
 }
 
-static leati_value root_mean_square(leati_graph *g, leati_value x) {
-    leati_value square = leati_function_of(g, x, LEATI_FN_SQUARE);
+static leati_value root_mean(leati_graph *g, leati_value square) {
     return leati_function_of(g, leati_reduce_all(g, LEATI_REDUCE_MEAN, square), LEATI_FN_SQRT);
+}
+
+static leati_value root_mean_square(leati_graph *g, leati_value x) {
+    return root_mean(g, leati_function_of(g, x, LEATI_FN_SQUARE));
 }
 
 /* Updates a moving average: state = DECAY state + GAIN value. */
@@ -78,31 +81,34 @@ static leati_value second_moment(leati_graph *g, const leati_weight *weight, lea
     return product;
 }
 
+/* `powers` is as in leati_update. */
 static void lower_weight(const leati_optimizer_config *c, leati_graph *g, const leati_weight *weight,
-                         const leati_value *s) {
+                         leati_value powers, const leati_value *s) {
     leati_value w = leati_graph_state(g, LEATI_SLAB_WEIGHTS, weight->offset_bytes, &weight->desc);
     leati_value gradient = leati_graph_state(g, LEATI_SLAB_GRADIENTS, weight->offset_bytes, &weight->desc);
     leati_value scale =
         leati_binary_of(g, LEATI_MAX, root_mean_square(g, w), leati_scalar(g, (float)c->epsilon_2));
-    leati_value square =
-        leati_linear(g, leati_function_of(g, gradient, LEATI_FN_SQUARE), 1.0f, (float)c->epsilon_1);
-    leati_value moment = second_moment(g, weight, square, s);
+    leati_value square = powers == LEATI_NONE ? leati_function_of(g, gradient, LEATI_FN_SQUARE) : powers;
+    leati_value moment = second_moment(g, weight, leati_linear(g, square, 1.0f, (float)c->epsilon_1), s);
     leati_value step = leati_div(g, gradient, leati_function_of(g, moment, LEATI_FN_SQRT));
-    leati_value excess = leati_linear(g, root_mean_square(g, step), 1.0f / (float)c->clip_threshold, 0.0f);
+    leati_value size =
+        powers == LEATI_NONE ? root_mean_square(g, step) : root_mean(g, leati_div(g, powers, moment));
+    leati_value excess = leati_linear(g, size, 1.0f / (float)c->clip_threshold, 0.0f);
     step = leati_div(g, step, leati_binary_of(g, LEATI_MAX, excess, leati_scalar(g, 1.0f)));
     leati_value move = leati_mul(g, step, leati_mul(g, scale, s[RHO]));
     leati_graph_store(g, w, leati_sub(g, w, move));
 }
 
-static void lower(const leati_optimizer *optimizer, leati_graph *g, const leati_weights *weights,
+static void lower(const leati_optimizer *optimizer, leati_graph *g, const leati_update *update,
                   const leati_value *s) {
-    for (int32_t i = 0; i < weights->trainable_count; ++i)
-        lower_weight(&optimizer->config, g, weights->entries[i], s);
+    for (int32_t i = 0; i < update->weights->trainable_count; ++i)
+        lower_weight(&optimizer->config, g, update->weights->entries[i], update->powers[i], s);
 }
 
 const leati_optimizer_type leati_optimizer_adafactor = {.class_name = "Adafactor",
                                                         .fields = fields,
                                                         .lower = lower,
+                                                        .powers = LEATI_POWERS_SQUARE,
                                                         .is_new = true,
                                                         .slot_count = 3,
                                                         .slots = {"r", "c", "v"},

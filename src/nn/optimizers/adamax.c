@@ -23,7 +23,28 @@ static void scalars(leati_optimizer *optimizer, int64_t iterations, float *out) 
 const leati_optimizer_type leati_optimizer_adamax = {.class_name = "Adamax",
                                                      .fields = fields,
                                                      .op = LEATI_OP_UPDATE_ADAMAX,
+                                                     .as_keras3 = &leati_optimizer_adamax_as_keras3,
                                                      .slot_count = 2,
                                                      .slots = {"m", "u"},
                                                      .scalar_count = 4,
                                                      .scalars = scalars};
+
+static const leati_field fields_as_keras3[] = {LEATI_OPTIMIZER_FLOAT(learning_rate, "0.001"),
+                                               LEATI_OPTIMIZER_FLOAT(beta_1, "0.9"),
+                                               LEATI_OPTIMIZER_FLOAT(beta_2, "0.999"),
+                                               LEATI_OPTIMIZER_OPTIONAL(epsilon, false),
+                                               LEATI_OPTIMIZER_COMMON};
+
+static void scalars_as_keras3(leati_optimizer *optimizer, int64_t iterations, float *out) {
+    scalars(optimizer, iterations, out);
+    out[1] = leati_optimizer_complement(optimizer->config.beta_1);
+}
+
+const leati_optimizer_type leati_optimizer_adamax_as_keras3 = {.class_name = "Adamax",
+                                                               .fields = fields_as_keras3,
+                                                               .op = LEATI_OP_UPDATE_ADAMAX,
+                                                               .powers = LEATI_POWERS_ABSOLUTE,
+                                                               .slot_count = 2,
+                                                               .slots = {"m", "u"},
+                                                               .scalar_count = 4,
+                                                               .scalars = scalars_as_keras3};

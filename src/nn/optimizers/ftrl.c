@@ -32,20 +32,20 @@ static leati_value raised(leati_graph *g, leati_value x, double power) {
     return leati_eltwise_of(g, x, (leati_eltwise){.function = LEATI_FN_POW, .a = (float)power});
 }
 
-static void lower(const leati_optimizer *optimizer, leati_graph *g, const leati_weights *weights,
-                  const leati_value *s) {
-    const leati_optimizer_config *c = &optimizer->config;
-    const leati_desc all =
-        leati_desc_make(LEAT_F32, 1, (int64_t[]){(int64_t)(weights->trainable_bytes / sizeof(float))});
-    leati_value gradient = leati_graph_state(g, LEATI_SLAB_GRADIENTS, 0, &all);
-    leati_value w = leati_graph_state(g, LEATI_SLAB_WEIGHTS, 0, &all);
-    leati_value accumulator = leati_graph_state(g, LEATI_SLAB_SLOT0, 0, &all);
-    leati_value linear = leati_graph_state(g, LEATI_SLAB_SLOT1, 0, &all), shrunk = gradient;
+static void lower_range(const leati_optimizer_config *c, leati_graph *g, const leati_update_range *range,
+                        const leati_value *s) {
+    const leati_desc all = leati_desc_make(LEAT_F32, 1, &range->count);
+    leati_value gradient = leati_graph_state(g, LEATI_SLAB_GRADIENTS, range->offset_bytes, &all);
+    leati_value w = leati_graph_state(g, LEATI_SLAB_WEIGHTS, range->offset_bytes, &all);
+    leati_value accumulator = leati_graph_state(g, LEATI_SLAB_SLOT0, range->offset_bytes, &all);
+    leati_value linear = leati_graph_state(g, LEATI_SLAB_SLOT1, range->offset_bytes, &all), shrunk = gradient;
+    leati_value square = range->powers;
     float shrinkage = 2.0f * (float)c->l2_shrinkage_regularization_strength;
     float l1 = (float)c->l1_regularization_strength;
+    if (square == LEATI_NONE) square = leati_function_of(g, gradient, LEATI_FN_SQUARE);
     if (shrinkage > 0.0f) shrunk = leati_add(g, gradient, leati_linear(g, w, shrinkage, 0.0f));
     leati_value before = raised(g, accumulator, -c->learning_rate_power);
-    leati_value sum = leati_add(g, accumulator, leati_function_of(g, gradient, LEATI_FN_SQUARE));
+    leati_value sum = leati_add(g, accumulator, square);
     leati_value after = raised(g, sum, -c->learning_rate_power);
     leati_value sigma = leati_div(g, leati_sub(g, after, before), s[RATE]);
     leati_value moved = leati_add(g, linear, leati_sub(g, shrunk, leati_mul(g, sigma, w)));
@@ -56,9 +56,15 @@ static void lower(const leati_optimizer *optimizer, leati_graph *g, const leati_
     leati_graph_store(g, accumulator, sum);
 }
 
+static void lower(const leati_optimizer *optimizer, leati_graph *g, const leati_update *update,
+                  const leati_value *s) {
+    for (int i = 0; i < update->range_count; ++i) lower_range(&optimizer->config, g, &update->ranges[i], s);
+}
+
 const leati_optimizer_type leati_optimizer_ftrl = {.class_name = "Ftrl",
                                                    .fields = fields,
                                                    .lower = lower,
+                                                   .powers = LEATI_POWERS_SQUARE,
                                                    .is_new = true,
                                                    .slot_count = 2,
                                                    .slots = {"accumulator", "linear"},

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Nadam: Adam with Nesterov's momentum (Dozat 2015), which grows by a schedule.  m_schedule is the product of the
- * momenta of all steps before schedule_at; scalars() brings both to the step that it is asked for. */
+ * momenta of all steps before schedule_at; scalars() brings both to the step that it is asked for.
+ * Current Keras has no option schedule_decay: its schedule is that of schedule_decay 1. */
 #include "nn/optimizers/types.h"
 
 #include <math.h>
@@ -14,7 +15,8 @@ static const leati_field fields[] = {LEATI_OPTIMIZER_FLOAT(learning_rate, "0.002
 
 /* Returns the momentum of step t, counted from 1. */
 static float momentum_at(const leati_optimizer *optimizer, float t) {
-    float decay = powf(0.96f, t * (float)optimizer->config.schedule_decay);
+    float schedule_decay = optimizer->as_keras3 ? 1.0f : (float)optimizer->config.schedule_decay;
+    float decay = powf(0.96f, t * schedule_decay);
     return (float)optimizer->config.beta_1 * (1.0f - 0.5f * decay);
 }
 
@@ -45,8 +47,25 @@ static void scalars(leati_optimizer *optimizer, int64_t iterations, float *out) 
 const leati_optimizer_type leati_optimizer_nadam = {.class_name = "Nadam",
                                                     .fields = fields,
                                                     .op = LEATI_OP_UPDATE_NADAM,
+                                                    .as_keras3 = &leati_optimizer_nadam_as_keras3,
                                                     .slot_count = 2,
                                                     .slots = {"m", "v"},
                                                     .has_schedule = true,
                                                     .scalar_count = 9,
                                                     .scalars = scalars};
+
+static const leati_field fields_as_keras3[] = {LEATI_OPTIMIZER_FLOAT(learning_rate, "0.001"),
+                                               LEATI_OPTIMIZER_FLOAT(beta_1, "0.9"),
+                                               LEATI_OPTIMIZER_FLOAT(beta_2, "0.999"),
+                                               LEATI_OPTIMIZER_OPTIONAL(epsilon, false),
+                                               LEATI_OPTIMIZER_COMMON};
+
+const leati_optimizer_type leati_optimizer_nadam_as_keras3 = {.class_name = "Nadam",
+                                                              .fields = fields_as_keras3,
+                                                              .op = LEATI_OP_UPDATE_NADAM,
+                                                              .powers = LEATI_POWERS_SQUARE,
+                                                              .slot_count = 2,
+                                                              .slots = {"m", "v"},
+                                                              .has_schedule = true,
+                                                              .scalar_count = 9,
+                                                              .scalars = scalars};

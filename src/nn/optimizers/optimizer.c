@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads and writes optimizers, and adds their ops to the graph: clipping and the update.  Room: nn. */
+/* Reads and writes optimizers, and computes the scalars of a step.  Room: nn. */
 #include "nn/optimizers/optimizer.h"
 
 #include <math.h>
@@ -7,7 +7,6 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "engine/graph/build.h"
 #include "nn/config/object.h"
 #include "nn/optimizers/types.h"
 
@@ -30,7 +29,6 @@ static const char *const ignored[] = {"name",
                                       "momentum",
                                       "decay",
                                       "initial_accumulator_value",
-                                      "loss_scale_factor",
                                       "gradient_accumulation_steps",
                                       NULL};
 #define FIRST_CONDITIONAL 4
@@ -71,9 +69,10 @@ static leat_status check_new_options(const leati_optimizer *optimizer, leat_erro
                           c->ema_momentum);
     if (c->ema_overwrite_frequency != INT64_MIN && c->ema_overwrite_frequency < 1)
         return leati_fail(err, LEAT_EINVAL, "ema_overwrite_frequency: expected null or at least 1");
+    if (!isnan(c->loss_scale_factor) && !(c->loss_scale_factor > 0.0))
+        return leati_fail(err, LEAT_EINVAL, "loss_scale_factor: expected null or a number above 0");
     if (optimizer->type == &leati_optimizer_adafactor && !(c->clip_threshold > 0.0))
         return leati_fail(err, LEAT_EINVAL, "clip_threshold: expected a number above 0");
-    if (optimizer->type != &leati_optimizer_ftrl) return LEAT_OK;
     if (c->learning_rate_power > 0.0)
         return leati_fail(err, LEAT_EINVAL,
                           "learning_rate_power: expected a number of at most 0, received %g",
@@ -93,10 +92,12 @@ static leat_status check_options(leati_optimizer *optimizer, leat_error *err) {
     if (isnan(c->epsilon)) c->epsilon = KERAS_EPSILON;
     c->learning_rate = as_float(c->learning_rate);
     c->decay = as_float(c->decay);
-    c->momentum = as_float(c->momentum);
-    c->beta_1 = as_float(c->beta_1);
-    c->beta_2 = as_float(c->beta_2);
-    if (optimizer->type == &leati_optimizer_rmsprop) c->rho = as_float(c->rho);
+    if (!optimizer->as_keras3) { /* current Keras keeps them as numbers of Python */
+        c->momentum = as_float(c->momentum);
+        c->beta_1 = as_float(c->beta_1);
+        c->beta_2 = as_float(c->beta_2);
+        if (optimizer->type == &leati_optimizer_rmsprop) c->rho = as_float(c->rho);
+    }
     optimizer->m_schedule = 1.0f;
     if (isless(c->clipnorm, 0.0) || isless(c->clipvalue, 0.0) || isless(c->global_clipnorm, 0.0)) {
         return leati_fail(err, LEAT_EINVAL, "expected clipnorm and clipvalue to be >= 0, received %g and %g",
@@ -108,21 +109,38 @@ static leat_status check_options(leati_optimizer *optimizer, leat_error *err) {
 static leat_status configure(leati_optimizer *optimizer, const json_t *config, leat_error *err) {
     LEATI_TRY(check_foreign(optimizer->type, config, err));
     optimizer->config.global_clipnorm = optimizer->config.weight_decay = NAN;
+    optimizer->config.loss_scale_factor = NAN;
     LEATI_TRY(leati_fields_read(optimizer->type->fields, ignored, config, &optimizer->config, err));
     /* Current Keras, which clips each gradient, always writes this key; 2.3.1 never does. */
-    optimizer->clips_each = optimizer->type->is_new || json_object_get(config, "global_clipnorm");
+    optimizer->clips_each =
+        optimizer->as_keras3 || optimizer->type->is_new || json_object_get(config, "global_clipnorm");
     return check_options(optimizer, err);
 }
 
-leat_status leati_optimizer_create(leati_optimizer **out, const json_t *value, leat_error *err) {
+/* Finds the type of that name; errors say what to use instead. */
+static leat_status find_type(const leati_optimizer_type **out, const char *name, bool as_keras3,
+                             leat_error *err) {
+    *out = leati_optimizer_find(name);
+    if (strcmp(name, "LossScaleOptimizer") == 0)
+        return leati_fail(err, LEAT_ENOTSUP,
+                          "optimizer 'LossScaleOptimizer' is not supported: leat's gradients are float32 and "
+                          "need no scaling; compile the model with the inner optimizer instead");
+    if (!*out) return leati_unknown_name(err, "optimizer", name, leati_optimizer_name_at);
+    if (as_keras3 && (*out)->as_keras3) *out = (*out)->as_keras3;
+    return LEAT_OK;
+}
+
+leat_status leati_optimizer_create(leati_optimizer **out, const json_t *value, bool as_keras3,
+                                   leat_error *err) {
     *out = NULL;
     leati_object object;
     LEATI_TRY(leati_object_read(&object, value, "optimizer", err));
-    const leati_optimizer_type *type = leati_optimizer_find(object.name);
-    if (!type) return leati_unknown_name(err, "optimizer", object.name, leati_optimizer_name_at);
+    const leati_optimizer_type *type = NULL;
+    LEATI_TRY(find_type(&type, object.name, as_keras3, err));
     leati_optimizer *optimizer = leati_calloc(1, sizeof(*optimizer));
     if (!optimizer) return leati_fail_memory(err, sizeof(*optimizer), "an optimizer");
     optimizer->type = type;
+    optimizer->as_keras3 = as_keras3;
     json_t *empty = object.config ? NULL : json_object();
     const json_t *config = object.config ? object.config : empty;
     leat_status status = config ? configure(optimizer, config, err)
@@ -151,7 +169,7 @@ leat_status leati_optimizer_write(const leati_optimizer *optimizer, json_t **out
         if (json_is_null(json_object_get(config, absent_if_null[i])))
             json_object_del(config, absent_if_null[i]);
     }
-    bool marked = config && optimizer->clips_each && !optimizer->type->is_new &&
+    bool marked = config && optimizer->clips_each && !optimizer->type->is_new && !optimizer->as_keras3 &&
                   isgreater(optimizer->config.clipnorm, 0.0);
     if (marked) json_object_set_new(config, "global_clipnorm", json_null()); /* see configure() */
     return leati_object_write(optimizer->type->class_name, config, out, err);
@@ -162,10 +180,20 @@ void leati_optimizer_destroy(leati_optimizer **optimizer) {
     *optimizer = NULL;
 }
 
+int leati_optimizer_file_slots(const leati_optimizer *optimizer) {
+    const leati_optimizer_type *type = optimizer->type;
+    return type->count_slots ? type->count_slots(&optimizer->config) : type->slot_count;
+}
+
+const char *leati_optimizer_slot_name(const leati_optimizer *optimizer, int slot) {
+    const leati_optimizer_type *type = optimizer->type;
+    return type->slot_name ? type->slot_name(&optimizer->config, slot) : type->slots[slot];
+}
+
 int leati_optimizer_slot_count(const leati_optimizer *optimizer) {
     const leati_optimizer_type *type = optimizer->type;
     bool all = !type->uses_last_slot || type->uses_last_slot(&optimizer->config);
-    return type->slot_count - (all ? 0 : 1);
+    return leati_optimizer_file_slots(optimizer) - (all ? 0 : 1);
 }
 
 float leati_optimizer_rate(const leati_optimizer *optimizer, int64_t iterations) {
@@ -173,8 +201,9 @@ float leati_optimizer_rate(const leati_optimizer *optimizer, int64_t iterations)
     return decay > 0.0f ? rate * (1.0f / (1.0f + decay * (float)iterations)) : rate;
 }
 
-/* Indices of the scalars after the type's own: the factor of weight decay, and the factors of the moving average. */
-enum { KEEP, MOMENTUM, GAIN, OLD, NEW, EXTRA_SCALARS };
+float leati_optimizer_complement(double x) {
+    return (float)(1.0 - x);
+}
 
 leati_slab leati_optimizer_average(const leati_optimizer *optimizer) {
     int slot = leati_optimizer_slot_count(optimizer);
@@ -186,10 +215,10 @@ int leati_optimizer_slab_count(const leati_optimizer *optimizer) {
 }
 
 int leati_optimizer_scalar_count(const leati_optimizer *optimizer) {
-    return optimizer->type->scalar_count + EXTRA_SCALARS;
+    return optimizer->type->scalar_count + LEATI_EXTRA_SCALARS;
 }
 
-static bool decays(const leati_optimizer *optimizer) {
+bool leati_optimizer_decays(const leati_optimizer *optimizer) {
     return isgreater(optimizer->config.weight_decay, 0.0) || isless(optimizer->config.weight_decay, 0.0);
 }
 
@@ -203,13 +232,14 @@ void leati_optimizer_scalars(leati_optimizer *optimizer, int64_t iterations, flo
     float *extra = out + optimizer->type->scalar_count;
     float momentum = iterations > 0 ? (float)optimizer->config.ema_momentum : 0.0f;
     optimizer->type->scalars(optimizer, iterations, out);
-    extra[KEEP] = 1.0f;
-    if (decays(optimizer))
-        extra[KEEP] -= (float)optimizer->config.weight_decay * leati_optimizer_rate(optimizer, iterations);
-    extra[MOMENTUM] = momentum;
-    extra[GAIN] = 1.0f - momentum;
-    extra[OLD] = overwrites(optimizer, iterations) ? 0.0f : 1.0f;
-    extra[NEW] = 1.0f - extra[OLD];
+    extra[LEATI_SCALAR_DECAY] = 0.0f;
+    if (leati_optimizer_decays(optimizer))
+        extra[LEATI_SCALAR_DECAY] =
+            (float)optimizer->config.weight_decay * leati_optimizer_rate(optimizer, iterations);
+    extra[LEATI_SCALAR_MOMENTUM] = momentum;
+    extra[LEATI_SCALAR_GAIN] = 1.0f - momentum;
+    extra[LEATI_SCALAR_OLD] = overwrites(optimizer, iterations) ? 0.0f : 1.0f;
+    extra[LEATI_SCALAR_NEW] = 1.0f - extra[LEATI_SCALAR_OLD];
 }
 
 void leati_optimizer_preset(const leati_optimizer *optimizer, leati_weights *weights) {
@@ -219,100 +249,4 @@ void leati_optimizer_preset(const leati_optimizer *optimizer, leati_weights *wei
               *data = weights->slab[LEATI_SLAB_SLOT0 + slot];
         for (size_t i = 0; i < weights->trainable_bytes / sizeof(float); ++i) data[i] = value;
     }
-}
-
-/* ---- Ops ---- */
-
-static leati_value whole_slab(leati_graph *graph, leati_slab slab, const leati_weights *weights) {
-    const int64_t count = (int64_t)(weights->trainable_bytes / sizeof(float));
-    const leati_desc all = leati_desc_make(LEAT_F32, 1, &count);
-    return leati_graph_state(graph, slab, 0, &all);
-}
-
-/* Scales the gradients to the limit if their norm is larger: g * (c / max(|g|, c)). */
-static void clip_norm(leati_graph *graph, leati_value gradients, float limit) {
-    leati_value square = leati_function_of(graph, gradients, LEATI_FN_SQUARE);
-    leati_value norm =
-        leati_function_of(graph, leati_reduce_all(graph, LEATI_REDUCE_SUM, square), LEATI_FN_SQRT);
-    leati_value constant = leati_scalar(graph, limit);
-    leati_value factor = leati_div(graph, constant, leati_binary_of(graph, LEATI_MAX, norm, constant));
-    leati_graph_store(graph, gradients, leati_mul(graph, gradients, factor));
-}
-
-static void clip(const leati_optimizer *optimizer, leati_graph *graph, const leati_weights *weights) {
-    const leati_optimizer_config *c = &optimizer->config;
-    leati_value gradients = whole_slab(graph, LEATI_SLAB_GRADIENTS, weights);
-    if (isgreater(c->clipnorm, 0.0) && optimizer->clips_each) {
-        for (int32_t i = 0; i < weights->trainable_count; ++i) {
-            const leati_weight *weight = weights->entries[i];
-            clip_norm(graph,
-                      leati_graph_state(graph, LEATI_SLAB_GRADIENTS, weight->offset_bytes, &weight->desc),
-                      (float)c->clipnorm);
-        }
-    } else if (isgreater(c->clipnorm, 0.0)) {
-        clip_norm(graph, gradients, (float)c->clipnorm);
-    } else if (isgreater(c->global_clipnorm, 0.0)) {
-        clip_norm(graph, gradients, (float)c->global_clipnorm);
-    }
-    if (isgreater(c->clipvalue, 0.0)) {
-        float limit = (float)c->clipvalue;
-        leati_graph_store(graph, gradients, leati_clip(graph, gradients, -limit, limit));
-    }
-}
-
-/* Adds the update as one node over all weights. */
-static void update(const leati_optimizer *optimizer, leati_graph *graph, const leati_weights *weights) {
-    const leati_optimizer_type *type = optimizer->type;
-    const int64_t scalar_count = type->scalar_count + (decays(optimizer) ? 1 : 0);
-    const leati_desc numbers = leati_desc_make(LEAT_F32, 1, &scalar_count);
-    leati_value inputs[3 + LEATI_OPTIMIZER_MAX_SLOTS];
-    inputs[0] = leati_graph_state(graph, LEATI_SLAB_SCALARS, 0, &numbers);
-    inputs[1] = whole_slab(graph, LEATI_SLAB_GRADIENTS, weights);
-    inputs[2] = whole_slab(graph, LEATI_SLAB_WEIGHTS, weights);
-    int slots = leati_optimizer_slot_count(optimizer);
-    for (int i = 0; i < type->slot_count; ++i)
-        inputs[3 + i] =
-            i < slots ? whole_slab(graph, (leati_slab)(LEATI_SLAB_SLOT0 + i), weights) : LEATI_NONE;
-    leati_attrs attrs = {0};
-    attrs.update.momentum = optimizer->config.momentum != 0.0;
-    attrs.update.nesterov = optimizer->config.nesterov;
-    attrs.update.amsgrad = optimizer->config.amsgrad;
-    attrs.update.decay = decays(optimizer);
-    leati_graph_node(graph, type->op, &attrs, 3 + slots, inputs, NULL);
-}
-
-/* a x + b y */
-static leati_value weighted_sum(leati_graph *graph, leati_value a, leati_value x, leati_value b,
-                                leati_value y) {
-    return leati_add(graph, leati_mul(graph, x, a), leati_mul(graph, y, b));
-}
-
-/* Updates the moving average of the weights, and replaces the weights by it in the steps that `overwrites` says. */
-static void update_average(const leati_optimizer *optimizer, leati_graph *graph, const leati_weights *weights,
-                           const leati_value *extra) {
-    leati_value w = whole_slab(graph, LEATI_SLAB_WEIGHTS, weights);
-    leati_value average = whole_slab(graph, leati_optimizer_average(optimizer), weights);
-    leati_value now = weighted_sum(graph, extra[MOMENTUM], average, extra[GAIN], w);
-    leati_graph_store(graph, average, now);
-    if (optimizer->config.ema_overwrite_frequency > 0)
-        leati_graph_store(graph, w, weighted_sum(graph, extra[OLD], w, extra[NEW], now));
-}
-
-void leati_optimizer_lower(const leati_optimizer *optimizer, leati_graph *graph,
-                           const leati_weights *weights) {
-    const leati_optimizer_type *type = optimizer->type;
-    const leati_desc number = leati_desc_make(LEAT_F32, 0, NULL);
-    leati_value scalars[LEATI_OPTIMIZER_MAX_SCALARS], *extra = scalars + type->scalar_count;
-    clip(optimizer, graph, weights);
-    bool single = type->lower || optimizer->config.use_ema;
-    for (int i = 0; single && i < leati_optimizer_scalar_count(optimizer); ++i)
-        scalars[i] = leati_graph_state(graph, LEATI_SLAB_SCALARS, (size_t)i * sizeof(float), &number);
-    if (type->lower) {
-        leati_value w = whole_slab(graph, LEATI_SLAB_WEIGHTS, weights);
-        if (decays(optimizer)) leati_graph_store(graph, w, leati_mul(graph, w, extra[KEEP]));
-        type->lower(optimizer, graph, weights, scalars);
-    } else {
-        update(optimizer, graph, weights);
-    }
-    if (optimizer->config.use_ema) update_average(optimizer, graph, weights, extra);
 }

@@ -37,7 +37,28 @@ typedef struct leati_optimizer_config {
     bool relative_step;
     double learning_rate_power, initial_accumulator_value, beta; /* Ftrl */
     double l1_regularization_strength, l2_regularization_strength, l2_shrinkage_regularization_strength;
+    bool centered; /* RMSprop */
+    double
+        loss_scale_factor; /* NAN: none.  It changes nothing: gradients are float32 and are divided by it again */
 } leati_optimizer_config;
+
+/* What an optimizer of current Keras adds up over the gradients of a repeated row of an Embedding, instead of
+ * computing it from their sum. */
+typedef enum leati_powers { LEATI_POWERS_NONE = 0, LEATI_POWERS_SQUARE, LEATI_POWERS_ABSOLUTE } leati_powers;
+
+/* A range of the slab of trainable weights that one node updates. */
+typedef struct leati_update_range {
+    size_t offset_bytes;
+    int64_t count;      /* floats */
+    leati_value powers; /* (count): the powers of the gradients of a table whose rows repeat; LEATI_NONE */
+} leati_update_range;
+
+typedef struct leati_update {
+    const leati_weights *weights;
+    leati_value *powers; /* one per trainable weight, as in leati_update_range, of the weight's shape */
+    int range_count;
+    leati_update_range *ranges; /* all of the slab, in order */
+} leati_update;
 
 typedef struct leati_optimizer leati_optimizer;
 
@@ -46,8 +67,10 @@ typedef struct leati_optimizer_type {
     const leati_field *fields;
     leati_op op; /* one node over all weights, unless there is a `lower` */
     /* Adds the update as a chain of ops, for each weight or over all weights; scalars[i] are values of rank 0. */
-    void (*lower)(const leati_optimizer *optimizer, leati_graph *graph, const leati_weights *weights,
+    void (*lower)(const leati_optimizer *optimizer, leati_graph *graph, const leati_update *update,
                   const leati_value *scalars);
+    const struct leati_optimizer_type *as_keras3; /* with the arithmetic of current Keras; NULL: the same */
+    leati_powers powers;                          /* in the arithmetic of current Keras */
     bool is_new; /* not in Keras 2.3.1: its options have the meaning that they have in current Keras */
     int32_t slot_count;
     const char *slots[LEATI_OPTIMIZER_MAX_SLOTS]; /* names in files: "m" makes "m_0:0" */
@@ -55,6 +78,11 @@ typedef struct leati_optimizer_type {
      * shape, or one number if unused_is_one_number (Adam's vhat). */
     bool (*uses_last_slot)(const leati_optimizer_config *config);
     bool unused_is_one_number;
+    /* The number of slots and their names, in place of slot_count and slots, if they depend on the configuration. */
+    int (*count_slots)(const leati_optimizer_config *config);
+    const char *(*slot_name)(const leati_optimizer_config *config, int slot);
+    bool
+        slots_apart; /* current Keras stores each slot as a block of its own, not the first two weight by weight */
     bool has_schedule; /* Nadam: m_schedule, the second weight in files */
     /* The shape of a slot for a weight, never larger than the weight (NULL: the weight's shape), and the value of a
      * slot before the first step (NULL: 0). */
@@ -67,21 +95,27 @@ typedef struct leati_optimizer_type {
 struct leati_optimizer {
     const leati_optimizer_type *type;
     leati_optimizer_config config;
+    bool as_keras3;   /* the arithmetic of current Keras, with TensorFlow as its backend */
     bool clips_each;  /* as in current Keras, clipnorm limits each weight's gradient; false: all together */
     float m_schedule; /* Nadam: the product of the momentum schedule before step schedule_at */
     int64_t schedule_at;
 };
 
-/* Creates an optimizer from a name ("adam") or {"class_name": ..., "config": ...}.  Keys of Keras 3 are ignored if
- * they do not change the result.
+/* Creates an optimizer from a name ("adam") or {"class_name": ..., "config": ...}, with the formulas and the defaults
+ * of current Keras if as_keras3 is true, otherwise with those of 2.3.1.  Keys of Keras 3 are ignored if they do not
+ * change the result.
  * Errors: LEAT_ENOTFOUND with the nearest known name; LEAT_EINVAL, LEAT_ENOTSUP an option. */
-leat_status leati_optimizer_create(leati_optimizer **out, const json_t *value, leat_error *err);
+leat_status leati_optimizer_create(leati_optimizer **out, const json_t *value, bool as_keras3,
+                                   leat_error *err);
 /* Writes {"class_name": ..., "config": ...} as Keras 2.3.1 does (new reference). */
 leat_status leati_optimizer_write(const leati_optimizer *optimizer, json_t **out, leat_error *err);
 void leati_optimizer_destroy(leati_optimizer **optimizer);
 
+/* Returns the number of slots in files, and the name of a slot: "m" makes "m_0:0". */
+int leati_optimizer_file_slots(const leati_optimizer *optimizer);
+const char *leati_optimizer_slot_name(const leati_optimizer *optimizer, int slot);
 /* Returns the number of slots in use, in the slabs from LEATI_SLAB_SLOT0 on: for Adam without amsgrad, one less than
- * type->slot_count. */
+ * leati_optimizer_file_slots. */
 int leati_optimizer_slot_count(const leati_optimizer *optimizer);
 /* Returns the slab of the moving average of the weights, after the slots; LEATI_SLAB_COUNT without use_ema. */
 leati_slab leati_optimizer_average(const leati_optimizer *optimizer);
@@ -94,8 +128,10 @@ void leati_optimizer_preset(const leati_optimizer *optimizer, leati_weights *wei
  * of LEATI_SLAB_SCALARS before that step.  They depend only on `iterations` and the configuration. */
 void leati_optimizer_scalars(leati_optimizer *optimizer, int64_t iterations, float *out);
 
-/* Adds the ops of clipping, of the update of the trainable weights and of their moving average. */
-void leati_optimizer_lower(const leati_optimizer *optimizer, leati_graph *graph,
-                           const leati_weights *weights);
+/* Adds the ops of clipping, of the update of the trainable weights and of their moving average.  `gradients` has the
+ * values that were stored to LEATI_SLAB_GRADIENTS, one per trainable weight. */
+leat_status leati_optimizer_lower(const leati_optimizer *optimizer, leati_graph *graph,
+                                  const leati_weights *weights, const leati_value *gradients,
+                                  leat_error *err);
 
 #endif

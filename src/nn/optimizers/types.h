@@ -14,13 +14,13 @@ const leati_optimizer_type *leati_optimizer_find(const char *name);
 const char *leati_optimizer_name_at(int index);
 
 extern const leati_optimizer_type leati_optimizer_sgd;
-extern const leati_optimizer_type leati_optimizer_rmsprop;
-extern const leati_optimizer_type leati_optimizer_adagrad;
-extern const leati_optimizer_type leati_optimizer_adadelta;
-extern const leati_optimizer_type leati_optimizer_adam;
-extern const leati_optimizer_type leati_optimizer_adamax;
-extern const leati_optimizer_type leati_optimizer_nadam;
-extern const leati_optimizer_type leati_optimizer_adamw;
+extern const leati_optimizer_type leati_optimizer_rmsprop, leati_optimizer_rmsprop_as_keras3;
+extern const leati_optimizer_type leati_optimizer_adagrad, leati_optimizer_adagrad_as_keras3;
+extern const leati_optimizer_type leati_optimizer_adadelta, leati_optimizer_adadelta_as_keras3;
+extern const leati_optimizer_type leati_optimizer_adam, leati_optimizer_adam_as_keras3;
+extern const leati_optimizer_type leati_optimizer_adamax, leati_optimizer_adamax_as_keras3;
+extern const leati_optimizer_type leati_optimizer_nadam, leati_optimizer_nadam_as_keras3;
+extern const leati_optimizer_type leati_optimizer_adamw, leati_optimizer_adamw_as_keras3;
 extern const leati_optimizer_type leati_optimizer_lion;
 extern const leati_optimizer_type leati_optimizer_adafactor;
 extern const leati_optimizer_type leati_optimizer_ftrl;
@@ -57,7 +57,8 @@ extern const leati_optimizer_type leati_optimizer_ftrl;
         LEATI_OPTIMIZER_LATER(global_clipnorm, LEATI_FIELD_OPTIONAL_FLOAT, "null"),                          \
         LEATI_OPTIMIZER_LATER(use_ema, LEATI_FIELD_BOOL, "false"),                                           \
         LEATI_OPTIMIZER_LATER(ema_momentum, LEATI_FIELD_FLOAT, "0.99"),                                      \
-        LEATI_OPTIMIZER_LATER(ema_overwrite_frequency, LEATI_FIELD_OPTIONAL_INT, "null")
+        LEATI_OPTIMIZER_LATER(ema_overwrite_frequency, LEATI_FIELD_OPTIONAL_INT, "null"),                    \
+        LEATI_OPTIMIZER_LATER(loss_scale_factor, LEATI_FIELD_OPTIONAL_FLOAT, "null")
 
 /* The fields that every optimizer has, and the end of its table. */
 #define LEATI_OPTIMIZER_COMMON                                                                               \
@@ -65,9 +66,22 @@ extern const leati_optimizer_type leati_optimizer_ftrl;
         .key = NULL                                                                                          \
     }
 
-/* Computes Adam's scalars, which AdamW also has. */
-void leati_optimizer_adam_scalars(leati_optimizer *optimizer, int64_t iterations, float *out);
-bool leati_optimizer_uses_vhat(const leati_optimizer_config *config);
+/* Indices of the scalars after the type's own: the share of the weights that decays, and the factors of the moving
+ * average. */
+enum {
+    LEATI_SCALAR_DECAY,
+    LEATI_SCALAR_MOMENTUM,
+    LEATI_SCALAR_GAIN,
+    LEATI_SCALAR_OLD,
+    LEATI_SCALAR_NEW,
+    LEATI_EXTRA_SCALARS
+};
+
+/* True if the optimizer has weight decay. */
+bool leati_optimizer_decays(const leati_optimizer *optimizer);
+
+/* Returns 1 - x as current Keras does, whose options are numbers of Python: the difference is rounded, not x. */
+float leati_optimizer_complement(double x);
 
 /* Returns the learning rate of a step: lr / (1 + decay * iterations). */
 float leati_optimizer_rate(const leati_optimizer *optimizer, int64_t iterations);

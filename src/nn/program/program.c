@@ -287,10 +287,11 @@ static leat_status lower_training(context *c, leat_error *err) {
     leati_value *values = leati_calloc(2 * count, sizeof(*values));
     if (!values) return leati_fail_memory(err, 2 * count * sizeof(*values), "gradients");
     leat_status status = store_gradients(c, values, values + count, err);
+    leati_graph_label(c->graph, "optimizer");
+    if (status == LEAT_OK)
+        status = leati_optimizer_lower(c->model->compiled.optimizer, c->graph, weights, values + count, err);
     leati_free(values);
     LEATI_TRY(status);
-    leati_graph_label(c->graph, "optimizer");
-    leati_optimizer_lower(c->model->compiled.optimizer, c->graph, weights);
     apply_constraints(c);
     return leati_graph_check(c->graph, err);
 }
@@ -299,7 +300,10 @@ static leat_status lower_training(context *c, leat_error *err) {
 
 static leat_status build(context *c, leat_error *err) {
     leati_value inputs[LEATI_PROGRAM_MAX_OUTPUTS];
-    leati_lowering lowering = {.graph = c->graph, .mode = c->spec->mode, .carry = c->carry};
+    leati_lowering lowering = {.graph = c->graph,
+                               .mode = c->spec->mode,
+                               .as_keras3 = c->model->as_keras3,
+                               .carry = c->carry};
     LEATI_TRY(bind_inputs(c, inputs, err));
     for (int i = 0; c->carry && i < c->spec->input_count; ++i)
         if (c->sequence[i]) leati_carry_mark(&lowering, inputs[i]);

@@ -21,6 +21,12 @@ SLOTS = {
     "SGD": [("momentums", "moment")],
     "Adam": [("_momentums", "m"), ("_velocities", "v"), ("_velocity_hats", "vhat")],
     "AdamW": [("_momentums", "m"), ("_velocities", "v"), ("_velocity_hats", "vhat")],
+    "RMSprop": [("_velocities", "accumulator"), ("_momentums", "momentum"),
+                ("_average_gradients", "average_gradient")],
+    "Adagrad": [("_accumulators", "accumulator")],
+    "Adadelta": [("_accumulated_grads", "accumulator"), ("_accumulated_delta_vars", "delta_accumulator")],
+    "Adamax": [("_m", "m"), ("_u", "u")],
+    "Nadam": [("_momentums", "m"), ("_velocities", "v")],
     "Lion": [("_momentums", "momentum")],
     "Ftrl": [("_accumulators", "accumulator"), ("_linears", "linear")],
     "Adafactor": [("_r", "r"), ("_c", "c"), ("_v", "v")],
@@ -60,16 +66,57 @@ OPTIONS = {
         "weight_decay": {"learning_rate": 0.1, "weight_decay": 0.2},
     },
     "Adam": {
+        "default": {"learning_rate": 0.01},
+        "epsilon": {"learning_rate": 0.01, "epsilon": 0.01},
+        "amsgrad": {"learning_rate": 0.05, "beta_2": 0.5, "amsgrad": True},
+        "betas": {"learning_rate": 0.01, "beta_1": 0.5, "beta_2": 0.9},
         "weight_decay": {"learning_rate": 0.02, "weight_decay": 0.1},
         "ema": {"learning_rate": 0.01, "amsgrad": True, "use_ema": True, "ema_momentum": 0.5},
     },
+    "RMSprop": {
+        "default": {},
+        "rho": {"learning_rate": 0.01, "rho": 0.5},
+        "epsilon": {"learning_rate": 0.01, "epsilon": 0.01},
+        "momentum": {"learning_rate": 0.01, "momentum": 0.7},
+        "centered": {"learning_rate": 0.01, "rho": 0.7, "epsilon": 1e-3, "centered": True},
+        "everything": {"learning_rate": 0.01, "momentum": 0.5, "centered": True, "epsilon": 1e-3,
+                       "weight_decay": 0.1, "use_ema": True, "ema_momentum": 0.6},
+        "weight_decay": {"learning_rate": 0.01, "weight_decay": 0.5},
+    },
+    "Adagrad": {
+        "default": {},
+        "epsilon": {"learning_rate": 0.05, "epsilon": 0.1},
+        "accumulator": {"learning_rate": 0.05, "initial_accumulator_value": 0.0},
+        "weight_decay": {"learning_rate": 0.05, "weight_decay": 0.2},
+    },
+    "Adadelta": {
+        "default": {},
+        "rho": {"learning_rate": 1.0, "rho": 0.5},
+        "epsilon": {"learning_rate": 1.0, "epsilon": 1e-3},
+        "weight_decay": {"learning_rate": 1.0, "weight_decay": 0.05},
+    },
+    "Adamax": {
+        "default": {},
+        "betas": {"learning_rate": 0.02, "beta_1": 0.5, "beta_2": 0.8},
+        "epsilon": {"learning_rate": 0.02, "epsilon": 0.01},
+        "weight_decay": {"learning_rate": 0.02, "weight_decay": 0.2},
+    },
+    "Nadam": {
+        "default": {},
+        "betas": {"learning_rate": 0.02, "beta_1": 0.5, "beta_2": 0.8},
+        "epsilon": {"learning_rate": 0.02, "epsilon": 0.01},
+        "weight_decay": {"learning_rate": 0.02, "weight_decay": 0.2},
+    },
     "SGD": {
+        "default": {"learning_rate": 0.1},
+        "momentum": {"learning_rate": 0.1, "momentum": 0.9},
+        "nesterov": {"learning_rate": 0.1, "momentum": 0.9, "nesterov": True},
         "weight_decay": {"learning_rate": 0.1, "weight_decay": 0.2},
         "momentum_ema": {"learning_rate": 0.1, "momentum": 0.9, "nesterov": True, "use_ema": True,
                          "ema_overwrite_frequency": 4, "weight_decay": 0.1},
     },
 }
-CLIPPED_RATE = {"SGD": 0.1, "Adam": 0.01, "AdamW": 0.01, "Lion": 0.02, "Adafactor": 0.1, "Ftrl": 0.1}
+CLIPPED_RATE = {"RMSprop": 0.01, "Adagrad": 0.05, "Adadelta": 1.0, "Adamax": 0.02, "Nadam": 0.02, "SGD": 0.1, "Adam": 0.01, "AdamW": 0.01, "Lion": 0.02, "Adafactor": 0.1, "Ftrl": 0.1}
 
 
 def dense(constrained):
@@ -95,6 +142,25 @@ def convolution():
     return model, json.dumps(config), weights, x, t
 
 
+def embedding(calls=1, penalty=None):
+    """Returns a network with a table whose rows are looked up more than once in a batch, and the configuration of it.
+    TensorFlow's gradient of the table is then a list of rows (IndexedSlices) with repeated indices; with a penalty it is
+    a tensor."""
+    numbers = keras.layers.Input((4,), dtype="int32", name="numbers")
+    table = keras.layers.Embedding(6, 3, name="table", embeddings_regularizer=penalty)
+    y = table(numbers)
+    if calls > 1:
+        other = keras.layers.Input((4,), dtype="int32", name="others")
+        y = keras.layers.Add(name="sum")([y, table(other)])
+    y = keras.layers.Dense(2, name="head")(keras.layers.Flatten(name="flat")(y))
+    model = keras.Model([numbers, other] if calls > 1 else numbers, y, name="lookup")
+    random = store.random_for("keras-3/%s/lookup%d" % (GROUP, calls))
+    weights = [random.normal(0.0, 0.5, w.shape).astype("float32") for w in model.weights]
+    x = [random.randint(0, 5, (3, 4)).astype("int32") for _ in range(calls)]
+    t = random.normal(0.0, 1.0, (3, 2)).astype("float32")
+    return model, model.to_json(), weights, x, t
+
+
 def older(constrained):
     """Returns the network, configuration, weights and data of a case of 2.3.1."""
     case = np.load(os.path.join(OLDER, "adam_constraint.npz" if constrained else "adam_default.npz"))
@@ -107,6 +173,10 @@ def state_of(optimizer, class_name, weights):
     single zero."""
     names, arrays = [class_name + "/iterations:0"], [int(optimizer.iterations.numpy())]
     slots = [(getattr(optimizer, attribute, None), name) for attribute, name in SLOTS[class_name]]
+    slots = [(values, name) for values, name in slots if values or class_name != "RMSprop"]
+    if class_name == "Nadam":
+        names.append("Nadam/m_schedule:0")
+        arrays.append(optimizer._u_product.numpy())
     if optimizer.use_ema:
         slots.append((optimizer._model_variables_moving_average, "average"))
     for values, name in slots:
@@ -123,12 +193,17 @@ def case(root, name, class_name, options, made=None):
     optimizer = getattr(keras.optimizers, class_name)(**options)
     members = collections.OrderedDict([("meta", None), ("config", store.text(config))])
     members["opt_config"] = store.text(optimizer.get_config())
-    members["x0"], members["t0"] = x, t
+    x = x if isinstance(x, list) else [x]
+    members.update(("x%d" % i, v) for i, v in enumerate(x))
+    members["t0"] = t
+    x = x if len(x) > 1 else x[0]
     members.update(("w%d" % i, w) for i, w in enumerate(weights))
     losses = []
     for step in range(1, STEPS + 1):
         with tf.GradientTape() as tape:
             loss = tf.reduce_mean(tf.square(model(x, training=True) - t))
+            if model.losses:
+                loss += tf.add_n(model.losses)
         losses.append(float(loss))
         optimizer.apply(tape.gradient(loss, model.trainable_variables), model.trainable_variables)
         members.update(("s%d_w%d" % (step, i), w) for i, w in enumerate(model.get_weights()))
@@ -154,6 +229,18 @@ def run(root):
             if class_name == "SGD":
                 options["momentum"] = 0.5
             case(root, "%s_%s" % (lower, name), class_name, options)
+    for class_name in OPTIONS:
+        options = {"learning_rate": CLIPPED_RATE[class_name]}
+        lower = class_name.lower()
+        case(root, lower + "_rows", class_name, options, embedding())
+    for class_name in ("SGD", "RMSprop", "Adam", "Adamax"):
+        for name, clipping in CLIPPING.items():
+            options = dict(clipping, learning_rate=CLIPPED_RATE[class_name])
+            case(root, "%s_rows_%s" % (class_name.lower(), name), class_name, options, embedding())
+    for class_name in ("Adam", "Adamax", "RMSprop"):
+        case(root, class_name.lower() + "_rows_twice", class_name, {"learning_rate": CLIPPED_RATE[class_name]},
+             embedding(2))
+    case(root, "adam_rows_penalty", "Adam", {"learning_rate": CLIPPED_RATE["Adam"]}, embedding(penalty="l2"))
     for class_name in ("AdamW", "Lion", "Adafactor", "Ftrl"):
         options = {"learning_rate": CLIPPED_RATE[class_name]}
         case(root, class_name.lower() + "_constraint", class_name, options)

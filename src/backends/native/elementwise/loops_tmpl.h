@@ -358,118 +358,200 @@ static void moving_average(const leati_range_job *job, int64_t first, int64_t la
     for (int64_t i = first; i < last; i++) state[i] = state[i] * momentum + value[i] * (1 - momentum);
 }
 
-/* Returns the factor of weight decay, which the weights are multiplied by first: the scalar behind the op's
- * `scalars` own ones, or 1 without decay. */
-LEATI_INLINE float decay_factor_of(const leati_range_job *job, int scalars) {
-    return job->attrs->update.decay ? job->in[0][scalars] : 1.0f;
+/* Returns the share of the weights that decays first: the scalar behind the op's `scalars` own ones, or 0. */
+LEATI_INLINE float decay_of(const leati_range_job *job, int scalars) {
+    return job->attrs->update.decay ? job->in[0][scalars] : 0.0f;
 }
 
+/* Returns a weight after the decay. */
+LEATI_INLINE float decayed(float p, bool decays, float decay) {
+    return decays ? p - decay * p : p;
+}
+
+/* The operands that every update has. */
+#define UPDATE_OPERANDS(scalars)                                                                             \
+    const bool decays = job->attrs->update.decay;                                                            \
+    const float decay = decay_of(job, scalars);                                                              \
+    const float *restrict g = job->in[1], *restrict s = job->in[0];                                          \
+    float *restrict p = job->out[0]
+
+/* The loop of an update: once with the powers of each gradient, `plain`, and once with the powers that are an input
+ * of their own.  Both are `power` in the body. */
+#define UPDATE_LOOP(plain, ...)                                                                              \
+    if (job->attrs->update.powers) {                                                                         \
+        const float *restrict powers = job->in[2];                                                           \
+        for (int64_t i = first; i < last; i++) {                                                             \
+            const float power = powers[i];                                                                   \
+            __VA_ARGS__                                                                                      \
+        }                                                                                                    \
+    } else {                                                                                                 \
+        for (int64_t i = first; i < last; i++) {                                                             \
+            const float power = plain;                                                                       \
+            __VA_ARGS__                                                                                      \
+        }                                                                                                    \
+    }
+
 static void update_sgd(const leati_range_job *job, int64_t first, int64_t last) {
-    const float decay_factor = decay_factor_of(job, 2);
-    const float *restrict g = job->in[1], lr = job->in[0][0], momentum = job->in[0][1];
-    float *restrict p = job->out[0], *restrict v = job->out[1];
+    UPDATE_OPERANDS(2);
+    const float lr = s[0], momentum = s[1];
+    float *restrict v = job->out[1];
     bool nesterov = job->attrs->update.nesterov;
     if (!job->attrs->update.momentum) {
-        for (int64_t i = first; i < last; i++) p[i] = decay_factor * p[i] - lr * g[i];
+        for (int64_t i = first; i < last; i++) p[i] = decayed(p[i], decays, decay) - lr * g[i];
         return;
     }
     for (int64_t i = first; i < last; i++) {
         v[i] = momentum * v[i] - lr * g[i];
-        p[i] = decay_factor * p[i] + (nesterov ? momentum * v[i] - lr * g[i] : v[i]);
+        p[i] = decayed(p[i], decays, decay) + (nesterov ? momentum * v[i] - lr * g[i] : v[i]);
+    }
+}
+
+static void rmsprop_centered(const leati_range_job *job, int64_t first, int64_t last) {
+    UPDATE_OPERANDS(5);
+    const float lr = s[0], rho = s[1], epsilon = s[2], gain = s[3], momentum = s[4];
+    const bool accumulates = job->attrs->update.accumulates;
+    float *restrict a = job->out[1], *restrict m = job->out[2], *restrict c = job->out[accumulates ? 3 : 2];
+    UPDATE_LOOP(g[i] * g[i], a[i] = rho * a[i] + gain * power; c[i] = rho * c[i] + gain * g[i];
+                float step = lr * g[i] / sqrtf(a[i] - c[i] * c[i] + epsilon);
+                if (accumulates) step = m[i] = momentum * m[i] + step;
+                p[i] = decayed(p[i], decays, decay) - step;)
+}
+
+static void rmsprop_as_keras3(const leati_range_job *job, int64_t first, int64_t last) {
+    UPDATE_OPERANDS(5);
+    const float lr = s[0], rho = s[1], epsilon = s[2], gain = s[3], momentum = s[4];
+    float *restrict a = job->out[1], *restrict m = job->out[2];
+    if (job->attrs->update.centered) {
+        rmsprop_centered(job, first, last);
+    } else if (job->attrs->update.accumulates) {
+        UPDATE_LOOP(g[i] * g[i], a[i] = rho * a[i] + gain * power;
+                    m[i] = momentum * m[i] + lr * g[i] / sqrtf(a[i] + epsilon);
+                    p[i] = decayed(p[i], decays, decay) - m[i];)
+    } else {
+        UPDATE_LOOP(g[i] * g[i], a[i] = rho * a[i] + gain * power;
+                    p[i] = decayed(p[i], decays, decay) - lr * g[i] / sqrtf(a[i] + epsilon);)
     }
 }
 
 static void update_rmsprop(const leati_range_job *job, int64_t first, int64_t last) {
-    const float decay_factor = decay_factor_of(job, 3);
-    const float *restrict g = job->in[1], lr = job->in[0][0], rho = job->in[0][1], epsilon = job->in[0][2];
-    float *restrict p = job->out[0], *restrict a = job->out[1];
-    for (int64_t i = first; i < last; i++) {
-        a[i] = rho * a[i] + (1 - rho) * (g[i] * g[i]);
-        p[i] = decay_factor * p[i] - lr * g[i] / (sqrtf(a[i]) + epsilon);
+    if (job->attrs->update.as_keras3) {
+        rmsprop_as_keras3(job, first, last);
+        return;
     }
+    UPDATE_OPERANDS(3);
+    const float lr = s[0], rho = s[1], epsilon = s[2];
+    float *restrict a = job->out[1];
+    UPDATE_LOOP(g[i] * g[i], a[i] = rho * a[i] + (1 - rho) * power;
+                p[i] = decayed(p[i], decays, decay) - lr * g[i] / (sqrtf(a[i]) + epsilon);)
 }
 
 static void update_adagrad(const leati_range_job *job, int64_t first, int64_t last) {
-    const float decay_factor = decay_factor_of(job, 2);
-    const float *restrict g = job->in[1], lr = job->in[0][0], epsilon = job->in[0][1];
-    float *restrict p = job->out[0], *restrict a = job->out[1];
-    for (int64_t i = first; i < last; i++) {
-        a[i] += g[i] * g[i];
-        p[i] = decay_factor * p[i] - lr * g[i] / (sqrtf(a[i]) + epsilon);
+    UPDATE_OPERANDS(2);
+    const float lr = s[0], epsilon = s[1];
+    float *restrict a = job->out[1];
+    if (job->attrs->update.as_keras3) {
+        UPDATE_LOOP(g[i] * g[i], a[i] += power;
+                    p[i] = decayed(p[i], decays, decay) - lr * g[i] / sqrtf(a[i] + epsilon);)
+        return;
     }
+    UPDATE_LOOP(g[i] * g[i], a[i] += power;
+                p[i] = decayed(p[i], decays, decay) - lr * g[i] / (sqrtf(a[i]) + epsilon);)
 }
 
 static void update_adadelta(const leati_range_job *job, int64_t first, int64_t last) {
-    const float decay_factor = decay_factor_of(job, 3);
-    const float *restrict g = job->in[1], lr = job->in[0][0], rho = job->in[0][1], epsilon = job->in[0][2];
-    float *restrict p = job->out[0], *restrict a = job->out[1], *restrict d = job->out[2];
-    for (int64_t i = first; i < last; i++) {
-        a[i] = rho * a[i] + (1 - rho) * (g[i] * g[i]);
-        float step = g[i] * sqrtf(d[i] + epsilon) / sqrtf(a[i] + epsilon);
-        p[i] = decay_factor * p[i] - lr * step;
-        d[i] = rho * d[i] + (1 - rho) * (step * step);
-    }
-}
-
-static void update_adam(const leati_range_job *job, int64_t first, int64_t last) {
-    const float decay_factor = decay_factor_of(job, 4);
-    const float *restrict g = job->in[1], lr_t = job->in[0][0], beta_1 = job->in[0][1];
-    const float beta_2 = job->in[0][2], epsilon = job->in[0][3];
-    float *restrict p = job->out[0], *restrict m = job->out[1], *restrict v = job->out[2];
-    float *restrict vhat = job->out[3];
-    if (!job->attrs->update.amsgrad) {
+    const bool as_keras3 = job->attrs->update.as_keras3;
+    UPDATE_OPERANDS(as_keras3 ? 4 : 3);
+    const float lr = s[0], rho = s[1], epsilon = s[2], gain = as_keras3 ? s[3] : 1 - rho;
+    float *restrict a = job->out[1], *restrict d = job->out[2];
+    if (job->attrs->update.powers) {
+        const float *restrict powers = job->in[2];
         for (int64_t i = first; i < last; i++) {
-            m[i] = beta_1 * m[i] + (1 - beta_1) * g[i];
-            v[i] = beta_2 * v[i] + (1 - beta_2) * (g[i] * g[i]);
-            p[i] = decay_factor * p[i] - lr_t * m[i] / (sqrtf(v[i]) + epsilon);
+            a[i] = rho * a[i] + gain * powers[i];
+            p[i] = decayed(p[i], decays, decay) - lr * (g[i] * sqrtf(d[i] + epsilon) / sqrtf(a[i] + epsilon));
+            d[i] = rho * d[i] + gain * (powers[i] * (d[i] + epsilon) / (a[i] + epsilon));
         }
         return;
     }
     for (int64_t i = first; i < last; i++) {
-        m[i] = beta_1 * m[i] + (1 - beta_1) * g[i];
-        v[i] = beta_2 * v[i] + (1 - beta_2) * (g[i] * g[i]);
-        vhat[i] = vhat[i] > v[i] ? vhat[i] : v[i];
-        p[i] = decay_factor * p[i] - lr_t * m[i] / (sqrtf(vhat[i]) + epsilon);
+        a[i] = rho * a[i] + gain * (g[i] * g[i]);
+        float step = g[i] * sqrtf(d[i] + epsilon) / sqrtf(a[i] + epsilon);
+        p[i] = decayed(p[i], decays, decay) - lr * step;
+        d[i] = rho * d[i] + gain * (step * step);
     }
+}
+
+static void adam_as_keras3(const leati_range_job *job, int64_t first, int64_t last) {
+    UPDATE_OPERANDS(4);
+    const float lr_t = s[0], gain_1 = s[1], gain_2 = s[2], epsilon = s[3];
+    float *restrict m = job->out[1], *restrict v = job->out[2], *restrict vhat = job->out[3];
+    if (!job->attrs->update.amsgrad) {
+        UPDATE_LOOP(g[i] * g[i], m[i] += (g[i] - m[i]) * gain_1; v[i] += (power - v[i]) * gain_2;
+                    p[i] = decayed(p[i], decays, decay) - lr_t * m[i] / (sqrtf(v[i]) + epsilon);)
+        return;
+    }
+    UPDATE_LOOP(g[i] * g[i], m[i] += (g[i] - m[i]) * gain_1; v[i] += (power - v[i]) * gain_2;
+                vhat[i] = vhat[i] > v[i] ? vhat[i] : v[i];
+                p[i] = decayed(p[i], decays, decay) - lr_t * m[i] / (sqrtf(vhat[i]) + epsilon);)
+}
+
+static void update_adam(const leati_range_job *job, int64_t first, int64_t last) {
+    if (job->attrs->update.as_keras3) {
+        adam_as_keras3(job, first, last);
+        return;
+    }
+    UPDATE_OPERANDS(4);
+    const float lr_t = s[0], beta_1 = s[1], beta_2 = s[2], epsilon = s[3];
+    float *restrict m = job->out[1], *restrict v = job->out[2], *restrict vhat = job->out[3];
+    if (!job->attrs->update.amsgrad) {
+        UPDATE_LOOP(g[i] * g[i], m[i] = beta_1 * m[i] + (1 - beta_1) * g[i];
+                    v[i] = beta_2 * v[i] + (1 - beta_2) * power;
+                    p[i] = decayed(p[i], decays, decay) - lr_t * m[i] / (sqrtf(v[i]) + epsilon);)
+        return;
+    }
+    UPDATE_LOOP(g[i] * g[i], m[i] = beta_1 * m[i] + (1 - beta_1) * g[i];
+                v[i] = beta_2 * v[i] + (1 - beta_2) * power; vhat[i] = vhat[i] > v[i] ? vhat[i] : v[i];
+                p[i] = decayed(p[i], decays, decay) - lr_t * m[i] / (sqrtf(vhat[i]) + epsilon);)
 }
 
 static void update_adamax(const leati_range_job *job, int64_t first, int64_t last) {
-    const float decay_factor = decay_factor_of(job, 4);
-    const float *restrict g = job->in[1], lr_t = job->in[0][0], beta_1 = job->in[0][1];
-    const float beta_2 = job->in[0][2], epsilon = job->in[0][3];
-    float *restrict p = job->out[0], *restrict m = job->out[1], *restrict norm = job->out[2];
-    for (int64_t i = first; i < last; i++) {
-        float decayed = beta_2 * norm[i], size = fabsf(g[i]);
-        m[i] = beta_1 * m[i] + (1 - beta_1) * g[i];
-        norm[i] = decayed >= size ? decayed : size;
-        p[i] = decay_factor * p[i] - lr_t * m[i] / (norm[i] + epsilon);
+    UPDATE_OPERANDS(4);
+    const float lr_t = s[0], beta_1 = s[1], beta_2 = s[2], epsilon = s[3];
+    float *restrict m = job->out[1], *restrict norm = job->out[2];
+    if (job->attrs->update.as_keras3) {
+        UPDATE_LOOP(fabsf(g[i]), float lowered = beta_2 * norm[i]; m[i] += (g[i] - m[i]) * beta_1;
+                    norm[i] = lowered >= power ? lowered : power;
+                    p[i] = decayed(p[i], decays, decay) - lr_t * m[i] / (norm[i] + epsilon);)
+        return;
     }
+    UPDATE_LOOP(fabsf(g[i]), float lowered = beta_2 * norm[i]; m[i] = beta_1 * m[i] + (1 - beta_1) * g[i];
+                norm[i] = lowered >= power ? lowered : power;
+                p[i] = decayed(p[i], decays, decay) - lr_t * m[i] / (norm[i] + epsilon);)
 }
 
 static void update_nadam(const leati_range_job *job, int64_t first, int64_t last) {
-    const float decay_factor = decay_factor_of(job, 9);
-    const float *restrict g = job->in[1], *restrict s = job->in[0];
-    float *restrict p = job->out[0], *restrict m = job->out[1], *restrict v = job->out[2];
+    UPDATE_OPERANDS(9);
+    float *restrict m = job->out[1], *restrict v = job->out[2];
     float lr = s[0], beta_1 = s[1], beta_2 = s[2], epsilon = s[3], mu = s[4], mu_next = s[5];
     float schedule = 1 - s[6], schedule_next = 1 - s[7], bias_2 = 1 - s[8];
-    for (int64_t i = first; i < last; i++) {
-        m[i] = beta_1 * m[i] + (1 - beta_1) * g[i];
-        v[i] = beta_2 * v[i] + (1 - beta_2) * (g[i] * g[i]);
-        float m_bar = (1 - mu) * (g[i] / schedule) + mu_next * (m[i] / schedule_next);
-        p[i] = decay_factor * p[i] - lr * m_bar / (sqrtf(v[i] / bias_2) + epsilon);
-    }
+    UPDATE_LOOP(g[i] * g[i], m[i] = beta_1 * m[i] + (1 - beta_1) * g[i];
+                v[i] = beta_2 * v[i] + (1 - beta_2) * power;
+                float m_bar = (1 - mu) * (g[i] / schedule) + mu_next * (m[i] / schedule_next);
+                p[i] = decayed(p[i], decays, decay) - lr * m_bar / (sqrtf(v[i] / bias_2) + epsilon);)
 }
 
 static void update_lion(const leati_range_job *job, int64_t first, int64_t last) {
-    const float decay_factor = decay_factor_of(job, 3);
-    const float *restrict g = job->in[1], lr = job->in[0][0], beta_1 = job->in[0][1], beta_2 = job->in[0][2];
-    float *restrict p = job->out[0], *restrict m = job->out[1];
+    UPDATE_OPERANDS(3);
+    const float lr = s[0], beta_1 = s[1], beta_2 = s[2];
+    float *restrict m = job->out[1];
     for (int64_t i = first; i < last; i++) {
         float c = beta_1 * m[i] + (1 - beta_1) * g[i];
         float sign = c > 0 ? 1.0f : c < 0 ? -1.0f : c;
-        p[i] = decay_factor * p[i] - lr * sign;
+        p[i] = decayed(p[i], decays, decay) - lr * sign;
         m[i] = beta_2 * m[i] + (1 - beta_2) * g[i];
     }
 }
+
+#undef UPDATE_LOOP
+#undef UPDATE_OPERANDS
 
 #endif

@@ -47,6 +47,7 @@ static void run_part(const leati_kernel *kernel, void *const *args, const leati_
     int64_t first = units * t / s->threads * s->unit, last = units * (t + 1) / s->threads * s->unit;
     for (int i = 0; i < s->reads; i++) job.in[i] = args[i];
     for (int i = 0; i < s->written; i++) job.out[i] = args[s->writes + i];
+    if (s->read_last) job.in[s->reads] = args[s->read_last];
     if (job.op == LEATI_OP_DROPOUT || job.op == LEATI_OP_RANDOM_NORMAL)
         job.random.key = leati_mix(run->seed, run->step);
     if (last > s->count) last = s->count;
@@ -213,17 +214,28 @@ leat_status leati_native_resample_bwd(const leati_task *task, leati_kernel *kern
     return prepare_resample(task, &task->outputs[0], kernel, why, err);
 }
 
-/* `states` is the index of the first argument that is written: the weights.  The arguments after it are optimizer
- * slots. */
-static leat_status prepare_update(const leati_task *task, leati_kernel *kernel, int states, leat_error *err) {
+enum { MAX_SLOTS = 3 };
+
+/* `states` is the index of the first argument that is written: the weights.  The arguments after it are `slots`
+ * optimizer slots, of which some may be absent, and the powers of the gradients if the op has them. */
+static leat_status prepare_update(const leati_task *task, leati_kernel *kernel, int states, int slots,
+                                  leat_error *err) {
     leati_range_state *s;
     LEATI_TRY(leati_range_prepare(&s, task, kernel, err));
     s->count = leati_desc_count(&task->inputs[states]);
     s->reads = states;
     s->writes = states;
-    s->written = task->input_count - states;
+    s->written = 1 + slots;
     /* a square root and a division beside the memory accesses */
     leati_range_share(s, task, 2 * leati_task_bytes(task));
+    return LEAT_OK;
+}
+
+static leat_status prepare_optimizer(const leati_task *task, leati_kernel *kernel, leat_error *err) {
+    bool powers = task->attrs->update.powers;
+    int slots = task->input_count - 3 - (powers ? 1 : 0);
+    LEATI_TRY(prepare_update(task, kernel, 2, slots < MAX_SLOTS ? slots : MAX_SLOTS, err));
+    if (powers) ((leati_range_state *)kernel->state)->read_last = task->input_count - 1;
     return LEAT_OK;
 }
 
@@ -237,7 +249,7 @@ static leat_status run_moving_average(const leati_kernel *kernel, void *const *a
 leat_status leati_native_moving_average(const leati_task *task, leati_kernel *kernel, char *why,
                                         leat_error *err) {
     (void)why;
-    LEATI_TRY(prepare_update(task, kernel, 1, err));
+    LEATI_TRY(prepare_update(task, kernel, 1, 0, err));
     kernel->run = run_moving_average;
     return LEAT_OK;
 }
@@ -246,7 +258,7 @@ leat_status leati_native_moving_average(const leati_task *task, leati_kernel *ke
     leat_status leati_native_update_##op(const leati_task *task, leati_kernel *kernel, char *why,            \
                                          leat_error *err) {                                                  \
         (void)why;                                                                                           \
-        return prepare_update(task, kernel, 2, err);                                                         \
+        return prepare_optimizer(task, kernel, err);                                                         \
     }
 UPDATE(sgd)
 UPDATE(rmsprop)

@@ -17,6 +17,7 @@ typedef struct leati_range_state {
     int64_t count, unit; /* iterations; a thread's range is a multiple of unit */
     int inputs, reads; /* job.in[i] = args[i] for i < reads, job.out[i] = args[writes + i] for i < written */
     int writes, written;
+    int read_last;      /* index of an argument after those that are written, job.in[reads]; 0: none */
     uint32_t bf16_args; /* bit i: argument i is bf16, converted piece by piece */
     leati_range draw;   /* DROPOUT with shared draws: computes `draws` factors */
     int64_t draws;

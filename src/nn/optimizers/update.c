@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Adds the ops of an optimizer to the graph: clipping, the update of the trainable weights, their moving average.
+ *
+ * In the arithmetic of current Keras, the gradient of an Embedding's table is a list of rows, one for each index of the
+ * batch (TensorFlow's IndexedSlices), unless something else than lookups contributes to it.  Powers of gradients, as
+ * in Adam's second moment, and norms are computed from these rows and then added, so that an index that occurs twice
+ * has another result than with the sum of its rows.  Source: keras.src.backend.tensorflow.sparse.  Room: nn. */
+#include <math.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "engine/graph/build.h"
+#include "nn/optimizers/types.h"
+
+typedef struct context {
+    const leati_optimizer *optimizer;
+    leati_graph *graph;
+    const leati_weights *weights;
+    leati_value *rows;   /* per trainable weight: its gradient, if that is a list of rows, or LEATI_NONE */
+    leati_update update; /* `powers` and `ranges` are owned */
+} context;
+
+static leati_value slab_range(leati_graph *graph, leati_slab slab, size_t offset_bytes, int64_t count) {
+    const leati_desc all = leati_desc_make(LEAT_F32, 1, &count);
+    return leati_graph_state(graph, slab, offset_bytes, &all);
+}
+
+static leati_value whole_slab(leati_graph *graph, leati_slab slab, const leati_weights *weights) {
+    return slab_range(graph, slab, 0, (int64_t)(weights->trainable_bytes / sizeof(float)));
+}
+
+static leati_value gradient_of(const context *c, int32_t weight) {
+    const leati_weight *entry = c->weights->entries[weight];
+    return leati_graph_state(c->graph, LEATI_SLAB_GRADIENTS, entry->offset_bytes, &entry->desc);
+}
+
+/* ---- Gradients that are lists of rows ---- */
+
+static const leati_node *producer_of(const leati_graph *graph, leati_value value) {
+    int32_t producer = value >= 0 ? leati_graph_value(graph, value)->producer : -1;
+    return producer >= 0 ? leati_graph_node_at(graph, producer) : NULL;
+}
+
+static bool is_sum(const leati_node *node) {
+    return node && node->op == LEATI_OP_BINARY && node->attrs.binary.kind == LEATI_ADD;
+}
+
+/* True if the gradient is a sum of lookups' gradients and of nothing else. */
+static bool has_rows(const leati_graph *graph, leati_value gradient) {
+    const leati_node *node = producer_of(graph, gradient);
+    if (is_sum(node)) return has_rows(graph, node->inputs[0]) && has_rows(graph, node->inputs[1]);
+    return node && node->op == LEATI_OP_GATHER_BWD;
+}
+
+/* Returns the sum over all rows of f(row), in the shape of the table. */
+static leati_value sum_of_rows(leati_graph *graph, leati_value gradient, const leati_eltwise *f) {
+    const leati_node *node = producer_of(graph, gradient);
+    const leati_attrs attrs = node->attrs;
+    leati_value inputs[2] = {node->inputs[0], node->inputs[1]};
+    if (is_sum(node)) {
+        leati_value first = sum_of_rows(graph, inputs[0], f);
+        return leati_add(graph, first, sum_of_rows(graph, inputs[1], f));
+    }
+    inputs[1] = leati_eltwise_of(graph, inputs[1], *f);
+    return leati_graph_node(graph, LEATI_OP_GATHER_BWD, &attrs, 2, inputs, NULL);
+}
+
+static leati_value squares_of_rows(leati_graph *graph, leati_value gradient) {
+    return sum_of_rows(graph, gradient, &(leati_eltwise){.function = LEATI_FN_SQUARE});
+}
+
+static bool clips(const leati_optimizer_config *c) {
+    return isgreater(c->clipnorm, 0.0) || isgreater(c->global_clipnorm, 0.0) || isgreater(c->clipvalue, 0.0);
+}
+
+/* Finds the gradients that are lists of rows, where that makes a difference. */
+static void find_rows(context *c, const leati_value *gradients) {
+    const leati_optimizer *optimizer = c->optimizer;
+    bool matters =
+        optimizer->as_keras3 && (optimizer->type->powers != LEATI_POWERS_NONE || clips(&optimizer->config));
+    for (int32_t i = 0; i < c->weights->trainable_count; ++i) {
+        bool rows = matters && has_rows(c->graph, gradients[i]);
+        c->rows[i] = rows ? gradients[i] : LEATI_NONE;
+        c->update.powers[i] = LEATI_NONE;
+    }
+}
+
+static void sum_powers(context *c) {
+    static const leati_eltwise functions[] = {[LEATI_POWERS_SQUARE] = {.function = LEATI_FN_SQUARE},
+                                              [LEATI_POWERS_ABSOLUTE] = {.function = LEATI_FN_ABS}};
+    leati_powers powers = c->optimizer->type->powers;
+    for (int32_t i = 0; powers != LEATI_POWERS_NONE && i < c->weights->trainable_count; ++i)
+        if (c->rows[i] != LEATI_NONE)
+            c->update.powers[i] = sum_of_rows(c->graph, c->rows[i], &functions[powers]);
+}
+
+/* ---- Clipping ---- */
+
+/* Returns the factor that scales gradients to the limit if their norm is larger: c / max(|g|, c). */
+static leati_value norm_factor(leati_graph *graph, leati_value squared_norm, float limit) {
+    leati_value norm = leati_function_of(graph, squared_norm, LEATI_FN_SQRT);
+    leati_value constant = leati_scalar(graph, limit);
+    return leati_div(graph, constant, leati_binary_of(graph, LEATI_MAX, norm, constant));
+}
+
+static leati_value squared_norm(leati_graph *graph, leati_value gradients) {
+    leati_value square = leati_function_of(graph, gradients, LEATI_FN_SQUARE);
+    return leati_reduce_all(graph, LEATI_REDUCE_SUM, square);
+}
+
+static leati_value squared_norm_of(const context *c, int32_t weight) {
+    if (c->rows[weight] == LEATI_NONE) return squared_norm(c->graph, gradient_of(c, weight));
+    leati_value squares = squares_of_rows(c->graph, c->rows[weight]);
+    return leati_reduce_all(c->graph, LEATI_REDUCE_SUM, squares);
+}
+
+/* Multiplies the powers by the power of the factor of their gradient. */
+static void scale_powers(context *c, int32_t weight, leati_value factor) {
+    leati_value *powers = &c->update.powers[weight];
+    if (*powers == LEATI_NONE) return;
+    if (c->optimizer->type->powers == LEATI_POWERS_SQUARE)
+        factor = leati_function_of(c->graph, factor, LEATI_FN_SQUARE);
+    *powers = leati_mul(c->graph, *powers, factor);
+}
+
+static void clip_each_norm(context *c, float limit) {
+    for (int32_t i = 0; i < c->weights->trainable_count; ++i) {
+        leati_value gradient = gradient_of(c, i);
+        leati_value factor = norm_factor(c->graph, squared_norm_of(c, i), limit);
+        leati_graph_store(c->graph, gradient, leati_mul(c->graph, gradient, factor));
+        scale_powers(c, i, factor);
+    }
+}
+
+/* Returns the squared norm of all gradients. */
+static leati_value whole_norm(const context *c, leati_value gradients) {
+    leati_value sum = LEATI_NONE;
+    bool any_rows = false;
+    for (int32_t i = 0; i < c->weights->trainable_count; ++i) any_rows |= c->rows[i] != LEATI_NONE;
+    if (!any_rows) return squared_norm(c->graph, gradients);
+    for (int32_t i = 0; i < c->weights->trainable_count; ++i) {
+        leati_value term = squared_norm_of(c, i);
+        sum = sum == LEATI_NONE ? term : leati_add(c->graph, sum, term);
+    }
+    return sum;
+}
+
+static void clip_whole_norm(const context *c, float limit) {
+    leati_value gradients = whole_slab(c->graph, LEATI_SLAB_GRADIENTS, c->weights);
+    leati_value factor = norm_factor(c->graph, whole_norm(c, gradients), limit);
+    leati_graph_store(c->graph, gradients, leati_mul(c->graph, gradients, factor));
+}
+
+/* Clips lists of rows row by row, and everything else in one node. */
+static void clip_values(context *c, float limit) {
+    const leati_eltwise f = {.function = LEATI_FN_CLIP, .a = -limit, .b = limit};
+    leati_value gradients = whole_slab(c->graph, LEATI_SLAB_GRADIENTS, c->weights);
+    leati_graph_store(c->graph, gradients, leati_clip(c->graph, gradients, -limit, limit));
+    for (int32_t i = 0; i < c->weights->trainable_count; ++i) {
+        if (c->rows[i] == LEATI_NONE) continue;
+        c->rows[i] = sum_of_rows(c->graph, c->rows[i], &f);
+        leati_graph_store(c->graph, gradient_of(c, i), c->rows[i]);
+    }
+}
+
+/* Clips the gradients and sums their powers.  In 2.3.1, clipvalue comes after clipnorm; current Keras has only one of
+ * them. */
+static void clip(context *c) {
+    const leati_optimizer_config *config = &c->optimizer->config;
+    bool as_keras3 = c->optimizer->as_keras3, by_value = isgreater(config->clipvalue, 0.0);
+    if (by_value && as_keras3) clip_values(c, (float)config->clipvalue);
+    if (!isgreater(config->global_clipnorm, 0.0)) sum_powers(c); /* global_clipnorm adds the rows up */
+    if (isgreater(config->clipnorm, 0.0) && c->optimizer->clips_each)
+        clip_each_norm(c, (float)config->clipnorm);
+    else if (isgreater(config->clipnorm, 0.0))
+        clip_whole_norm(c, (float)config->clipnorm);
+    else if (isgreater(config->global_clipnorm, 0.0))
+        clip_whole_norm(c, (float)config->global_clipnorm);
+    if (by_value && !as_keras3) clip_values(c, (float)config->clipvalue);
+}
+
+/* ---- The update ---- */
+
+static void add_range(context *c, size_t from, size_t to, leati_value powers) {
+    if (from == to) return;
+    int64_t count = (int64_t)((to - from) / sizeof(float));
+    if (powers != LEATI_NONE) powers = leati_reshape(c->graph, powers, 1, &count);
+    c->update.ranges[c->update.range_count++] =
+        (leati_update_range){.offset_bytes = from, .count = count, .powers = powers};
+}
+
+/* Returns the weight with powers that is the first at or behind a place of the slab; -1 if there is none. */
+static int32_t next_with_powers(const context *c, size_t from) {
+    int32_t found = -1;
+    for (int32_t i = 0; i < c->weights->trainable_count; ++i) {
+        size_t offset = c->weights->entries[i]->offset_bytes;
+        if (c->update.powers[i] == LEATI_NONE || offset < from) continue;
+        if (found < 0 || offset < c->weights->entries[found]->offset_bytes) found = i;
+    }
+    return found;
+}
+
+/* Divides the slab into the weights with powers and the ranges between them. */
+static void make_ranges(context *c) {
+    size_t from = 0;
+    for (int32_t i = next_with_powers(c, 0); i >= 0; i = next_with_powers(c, from)) {
+        const leati_weight *weight = c->weights->entries[i];
+        size_t end = weight->offset_bytes + leati_desc_bytes(&weight->desc);
+        add_range(c, from, weight->offset_bytes, LEATI_NONE);
+        add_range(c, weight->offset_bytes, end, c->update.powers[i]);
+        from = end;
+    }
+    add_range(c, from, c->weights->trainable_bytes, LEATI_NONE);
+}
+
+/* Adds the update of a range as one node. */
+static void update_range(const context *c, const leati_update_range *range) {
+    const leati_optimizer *optimizer = c->optimizer;
+    const leati_optimizer_type *type = optimizer->type;
+    bool decays = leati_optimizer_decays(optimizer), powers = range->powers != LEATI_NONE;
+    leati_value inputs[4 + LEATI_OPTIMIZER_MAX_SLOTS];
+    inputs[0] = slab_range(c->graph, LEATI_SLAB_SCALARS, 0, type->scalar_count + (decays ? 1 : 0));
+    inputs[1] = slab_range(c->graph, LEATI_SLAB_GRADIENTS, range->offset_bytes, range->count);
+    inputs[2] = slab_range(c->graph, LEATI_SLAB_WEIGHTS, range->offset_bytes, range->count);
+    int slots = leati_optimizer_slot_count(optimizer);
+    for (int i = 0; i < type->slot_count; ++i) {
+        leati_slab slab = (leati_slab)(LEATI_SLAB_SLOT0 + i);
+        inputs[3 + i] =
+            i < slots ? slab_range(c->graph, slab, range->offset_bytes, range->count) : LEATI_NONE;
+    }
+    inputs[3 + type->slot_count] = range->powers;
+    leati_attrs attrs = {0};
+    attrs.update.momentum = optimizer->config.momentum != 0.0;
+    attrs.update.nesterov = optimizer->config.nesterov;
+    attrs.update.amsgrad = optimizer->config.amsgrad;
+    attrs.update.decay = decays;
+    attrs.update.as_keras3 = optimizer->as_keras3;
+    attrs.update.accumulates = optimizer->config.momentum > 0.0;
+    attrs.update.centered = optimizer->config.centered;
+    attrs.update.powers = powers;
+    leati_graph_node(c->graph, type->op, &attrs, powers ? 4 + type->slot_count : 3 + slots, inputs, NULL);
+}
+
+/* a x + b y */
+static leati_value weighted_sum(leati_graph *graph, leati_value a, leati_value x, leati_value b,
+                                leati_value y) {
+    return leati_add(graph, leati_mul(graph, x, a), leati_mul(graph, y, b));
+}
+
+/* Updates the moving average of the weights, and replaces the weights by it in the steps that `overwrites` says. */
+static void update_average(const context *c, const leati_value *extra) {
+    leati_value w = whole_slab(c->graph, LEATI_SLAB_WEIGHTS, c->weights);
+    leati_value average = whole_slab(c->graph, leati_optimizer_average(c->optimizer), c->weights);
+    leati_value now =
+        weighted_sum(c->graph, extra[LEATI_SCALAR_MOMENTUM], average, extra[LEATI_SCALAR_GAIN], w);
+    leati_graph_store(c->graph, average, now);
+    if (c->optimizer->config.ema_overwrite_frequency > 0)
+        leati_graph_store(c->graph, w,
+                          weighted_sum(c->graph, extra[LEATI_SCALAR_OLD], w, extra[LEATI_SCALAR_NEW], now));
+}
+
+static void decay(const context *c, leati_value share) {
+    leati_value w = whole_slab(c->graph, LEATI_SLAB_WEIGHTS, c->weights);
+    leati_graph_store(c->graph, w, leati_sub(c->graph, w, leati_mul(c->graph, w, share)));
+}
+
+static void lower(context *c) {
+    const leati_optimizer *optimizer = c->optimizer;
+    const leati_optimizer_type *type = optimizer->type;
+    const leati_desc number = leati_desc_make(LEAT_F32, 0, NULL);
+    leati_value scalars[LEATI_OPTIMIZER_MAX_SCALARS], *extra = scalars + type->scalar_count;
+    clip(c);
+    make_ranges(c);
+    bool single = type->lower || optimizer->config.use_ema;
+    for (int i = 0; single && i < leati_optimizer_scalar_count(optimizer); ++i)
+        scalars[i] = leati_graph_state(c->graph, LEATI_SLAB_SCALARS, (size_t)i * sizeof(float), &number);
+    if (type->lower && leati_optimizer_decays(optimizer)) decay(c, extra[LEATI_SCALAR_DECAY]);
+    if (type->lower) type->lower(optimizer, c->graph, &c->update, scalars);
+    for (int i = 0; !type->lower && i < c->update.range_count; ++i) update_range(c, &c->update.ranges[i]);
+    if (optimizer->config.use_ema) update_average(c, extra);
+}
+
+leat_status leati_optimizer_lower(const leati_optimizer *optimizer, leati_graph *graph,
+                                  const leati_weights *weights, const leati_value *gradients,
+                                  leat_error *err) {
+    size_t count = (size_t)weights->trainable_count;
+    context c = {.optimizer = optimizer, .graph = graph, .weights = weights, .update = {.weights = weights}};
+    c.rows = leati_calloc(count, sizeof *c.rows);
+    c.update.powers = leati_calloc(count, sizeof *c.update.powers);
+    c.update.ranges = leati_calloc(2 * count + 1, sizeof *c.update.ranges);
+    bool has_memory = c.rows && c.update.powers && c.update.ranges;
+    if (has_memory) {
+        find_rows(&c, gradients);
+        lower(&c);
+    }
+    leati_free(c.rows);
+    leati_free(c.update.powers);
+    leati_free(c.update.ranges);
+    return has_memory ? LEAT_OK : leati_fail_memory(err, 2 * count * sizeof *c.update.ranges, "the update");
+}
