@@ -30,8 +30,8 @@
 enum { most_files = 512, copies_per_child = 250, cpu_seconds = 5, memory_bytes = 1 << 30 };
 
 typedef enum outcome { LOADED, REFUSED, NO_MEMORY, CRASHED, HUNG, WORDLESS, OUTCOMES } outcome;
-static const char *const outcome_names[OUTCOMES] = {"loaded", "refused", "out of memory", "crashed",
-                                                    "hung",   "error without a message"};
+static const char *const outcome_names[OUTCOMES] = {"loaded",  "refused", "out of memory",
+                                                    "crashed", "hung",    "error without a message"};
 
 typedef struct content {
     unsigned char *data;
@@ -71,8 +71,9 @@ static size_t below(uint64_t *state, size_t limit) {
 /* Chooses an offset: half of the time it is near an HDF5 signature, elsewhere near a byte that is neither zero nor
  * part of a long run of data, since most bytes of a model file are padding and numbers. */
 static size_t choose(const content *c, uint64_t *state) {
-    static const char *const signatures[] = {"TREE", "SNOD", "HEAP", "GCOL", "OHDR", "OCHK", "FRHP", "FHDB", "BTHD",
-                                             "BTLF", "FHIB", "FAHD", "FADB", "PK\3\4", "PK\1\2", "PK\5\6"};
+    static const char *const signatures[] = {"TREE", "SNOD",   "HEAP",   "GCOL",  "OHDR", "OCHK",
+                                             "FRHP", "FHDB",   "BTHD",   "BTLF",  "FHIB", "FAHD",
+                                             "FADB", "PK\3\4", "PK\1\2", "PK\5\6"};
     size_t at = below(state, c->bytes);
     if (draw(state) % 8 == 0) return at;
     if (draw(state) % 8 == 1) return below(state, c->bytes < 96 ? c->bytes : 96);
@@ -88,9 +89,9 @@ static size_t choose(const content *c, uint64_t *state) {
 }
 
 static void set_bytes(content *c, uint64_t *state) {
-    static const uint64_t values[] = {0,          1,          0xff,       0x7f,           0x80,
-                                      0xffff,     0x7fffffff, 0xffffffff, 0x100000000,    UINT64_MAX,
-                                      INT64_MAX,  8,          16,         0x7fffffffffff, 0x1000};
+    static const uint64_t values[] = {0,         1,          0xff,       0x7f,           0x80,
+                                      0xffff,    0x7fffffff, 0xffffffff, 0x100000000,    UINT64_MAX,
+                                      INT64_MAX, 8,          16,         0x7fffffffffff, 0x1000};
     size_t at = choose(c, state), width = (size_t)1 << draw(state) % 4;
     uint64_t value = draw(state) % 4 ? values[below(state, sizeof values / sizeof *values)] : draw(state);
     if (draw(state) % 2) at &= ~(size_t)7;
@@ -99,7 +100,8 @@ static void set_bytes(content *c, uint64_t *state) {
 
 /* Copies one range of bytes over another one, or swaps an address with another address. */
 static void duplicate(content *c, uint64_t *state) {
-    size_t from = choose(c, state), to = choose(c, state), bytes = 1 + below(state, draw(state) % 2 ? 8 : 256);
+    size_t from = choose(c, state), to = choose(c, state),
+           bytes = 1 + below(state, draw(state) % 2 ? 8 : 256);
     if (bytes > 8) from &= ~(size_t)7, to &= ~(size_t)7;
     if (bytes > c->bytes - from) bytes = c->bytes - from;
     if (bytes > c->bytes - to) bytes = c->bytes - to;
@@ -167,7 +169,8 @@ static content repack(const leati_zip *zip, size_t changed, uint64_t *state) {
     for (size_t i = 0; i < count; ++i) {
         members[i].bytes = (size_t)zip->members[i].bytes;
         members[i].data = malloc(members[i].bytes + 1);
-        if (!members[i].data || leati_zip_read(zip, &zip->members[i], members[i].data, NULL) != LEAT_OK) abort();
+        if (!members[i].data || leati_zip_read(zip, &zip->members[i], members[i].data, NULL) != LEAT_OK)
+            abort();
         if (i == changed) mutate(&members[i], state);
         total += members[i].bytes + 2 * strlen(zip->members[i].name) + 128;
     }
@@ -267,7 +270,8 @@ static void run(const options *o, progress *shared) {
         if (child < 0) abort();
         if (child == 0) run_child(o, shared);
         if (waitpid(child, &status, 0) != child) abort();
-        if (shared->outcomes[WORDLESS] > wordless) printf("copies before %ld: %s\n", shared->next, outcome_names[WORDLESS]);
+        if (shared->outcomes[WORDLESS] > wordless)
+            printf("copies before %ld: %s\n", shared->next, outcome_names[WORDLESS]);
         if (WIFEXITED(status) && WEXITSTATUS(status) == 0) continue;
         bool hung = WIFSIGNALED(status) && (WTERMSIG(status) == SIGPROF || WTERMSIG(status) == SIGALRM);
         ++shared->outcomes[hung ? HUNG : CRASHED];

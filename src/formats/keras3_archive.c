@@ -95,14 +95,23 @@ static void state_name(void *user, int index, char *out, size_t bytes) {
     snprintf(out, bytes, "optimizer/vars/%d", index);
 }
 
+/* Counts the variables of the optimizer. */
+static leat_status count_state(leati_h5 *weights, int *count, leat_error *err) {
+    char path[64];
+    bool exists = false;
+    for (*count = 0;; ++*count) {
+        state_name(NULL, *count, path, sizeof path);
+        LEATI_TRY(leati_h5_exists(weights, path, &exists, err));
+        if (!exists) return LEAT_OK;
+    }
+}
+
 static leat_status read_training(const archive *a, const leati_placement *placement, leat_model *model,
                                  leat_error *err) {
-    char path[64];
     int count = 0;
     if (!a->compilation) return LEAT_OK;
     LEATI_TRY(leati_prefix(leati_model_compile_config(model, a->compilation, err), err, "compile_config"));
-    for (state_name(NULL, 0, path, sizeof path); leati_h5_has_object(a->weights, path); ++count)
-        state_name(NULL, count + 1, path, sizeof path);
+    LEATI_TRY(count_state(a->weights, &count, err));
     if (count < 3 && count < leati_keras3_state_count(model))
         return LEAT_OK; /* the optimizer has no slots yet: the model was never trained */
     return leati_keras3_read_state(placement, a->weights, model, count, state_name, NULL, err);
