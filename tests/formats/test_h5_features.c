@@ -46,9 +46,13 @@ static void numbers_are_read_from_every_storage(void **state) {
     static const struct {
         const char *name;
         int64_t count;
-    } datasets[] = {{"contiguous", 35},   {"scalar", 1},  {"half", 9},           {"double", 9},   {"int8", 9},
-                    {"int64", 9},         {"empty", 0},   {"one_chunk", 30},     {"chunks", 143}, {"shuffled", 30},
-                    {"plain_chunks", 35}, {"compact", 8}, {"many_chunks", 1100}, {"group/deep/er/data", 3}};
+    } datasets[] = {{"contiguous", 35},    {"scalar", 1},
+                    {"half", 9},           {"double", 9},
+                    {"int8", 9},           {"int64", 9},
+                    {"empty", 0},          {"one_chunk", 30},
+                    {"chunks", 143},       {"shuffled", 30},
+                    {"plain_chunks", 35},  {"compact", 8},
+                    {"many_chunks", 1100}, {"group/deep/er/data", 3}};
     for (int v = 0; v < version_count; ++v) {
         leati_h5 *file = open_file(versions[v]);
         for (size_t i = 0; i < sizeof datasets / sizeof *datasets; ++i) {
@@ -57,7 +61,8 @@ static void numbers_are_read_from_every_storage(void **state) {
             assert_int_equal(count, datasets[i].count);
             for (int64_t k = 0; k < count; ++k)
                 if (numbers[k] != (float)(k % 100 - 50))
-                    fail_msg("%s: %s: element %d is %g", versions[v], datasets[i].name, (int)k, (double)numbers[k]);
+                    fail_msg("%s: %s: element %d is %g", versions[v], datasets[i].name, (int)k,
+                             (double)numbers[k]);
         }
         leati_h5_close(&file, NULL);
     }
@@ -109,8 +114,9 @@ static void attributes_are_read_in_every_form(void **state) {
     (void)state;
     for (int v = 0; v < version_count; ++v) {
         leati_h5 *file = open_file(versions[v]);
-        expect_text(file, "/", "text", "\xc3\xbc"
-                                         "ber");
+        expect_text(file, "/", "text",
+                    "\xc3\xbc"
+                    "ber");
         expect_text(file, "/", "fixed", "fixed text");
         expect_strings(file, "/", "list", 40);
         expect_strings(file, "/", "variable", 30);
