@@ -23,11 +23,17 @@
 
 #include <zlib.h>
 
-#include "base/memory.h"
+#include "fuzz.h"
 #include "leat/model.h"
 #include "zip/zip.h"
 
 enum { most_files = 512, copies_per_child = 250, cpu_seconds = 5, memory_bytes = 1 << 30 };
+
+#ifdef __SANITIZE_ADDRESS__ /* AddressSanitizer reserves terabytes of addresses */
+#define LIMITED false
+#else
+#define LIMITED true
+#endif
 
 typedef enum outcome { LOADED, REFUSED, NO_MEMORY, CRASHED, HUNG, WORDLESS, OUTCOMES } outcome;
 static const char *const outcome_names[OUTCOMES] = {"loaded",  "refused", "out of memory",
@@ -68,8 +74,8 @@ static size_t below(uint64_t *state, size_t limit) {
 
 /* ---- Mutations ---- */
 
-/* Chooses an offset: half of the time it is near an HDF5 signature, elsewhere near a byte that is neither zero nor
- * part of a long run of data, since most bytes of a model file are padding and numbers. */
+/* Chooses an offset: often one behind a signature of an HDF5 structure or of a zip header, otherwise the next byte that
+ * is not zero, since most bytes of a model file are padding and numbers. */
 static size_t choose(const content *c, uint64_t *state) {
     static const char *const signatures[] = {"TREE", "SNOD",   "HEAP",   "GCOL",  "OHDR", "OCHK",
                                              "FRHP", "FHDB",   "BTHD",   "BTLF",  "FHIB", "FAHD",
@@ -226,6 +232,7 @@ static outcome load(const content *c) {
     if (status == LEAT_OK) status = leat_model_load_weights_memory(model, c->data, c->bytes, true, &err);
     if (status == LEAT_EFORMAT && model) status = LEAT_OK; /* a .keras file has no weights by name */
     leat_model_destroy(&model);
+    LLVMFuzzerTestOneInput(c->data, c->bytes); /* reads HDF5 files that are not models */
     if (status == LEAT_OK) return LOADED;
     if (status == LEAT_EINTERNAL || err.message[0] == '\0') return WORDLESS;
     return status == LEAT_ENOMEM ? NO_MEMORY : REFUSED;
@@ -234,7 +241,7 @@ static outcome load(const content *c) {
 /* Loads copies until the work or the child's share is done, and ends the child. */
 static void run_child(const options *o, progress *shared) {
     struct rlimit memory = {memory_bytes, memory_bytes}, core = {0, 0};
-    setrlimit(RLIMIT_AS, &memory);
+    if (LIMITED) setrlimit(RLIMIT_AS, &memory);
     setrlimit(RLIMIT_CORE, &core);
     for (int i = 0; i < copies_per_child && shared->next < o->first + o->count; ++i) {
         struct itimerval limit = {.it_value.tv_sec = cpu_seconds};

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes tests/golden/files/h5_*.h5: small HDF5 files that use every feature that leat's reader knows, and the links
-and storages that it refuses.  tests/formats/test_h5_features.c reads them.
+and storages that it refuses.  tests/formats/test_h5_features.c reads them.  With --small, writes smaller files for
+fuzz/corpus/h5_reader.
 
-usage: python record_h5_features.py FOLDER        (needs h5py >= 3.10)
+usage: python record_h5_features.py FOLDER [--small]        (needs h5py >= 3.10)
 
 Element i of each dataset is (i % 100) - 50, converted to the dataset's type."""
 import sys
@@ -53,6 +54,23 @@ def write(path, libver):
         group.attrs["long"] = np.array([f"{i:060d}".encode() for i in range(100)])
 
 
+def write_small(path, libver):
+    with h5py.File(path, "w", libver=libver) as f:
+        f.attrs["text"] = "text"
+        f.attrs["list"] = np.array([b"one", b"two"])
+        f.attrs["variable"] = ["a", "bc"]
+        f["contiguous"] = numbers((2, 3), "<f4")
+        f["double"] = numbers((3,), ">f8")
+        f.create_dataset("one_chunk", data=numbers((3, 2), "<f4"), chunks=(3, 2), compression="gzip")
+        f.create_dataset("chunks", data=numbers((5, 3), "<f4"), chunks=(2, 2), compression="gzip", shuffle=True,
+                         fletcher32=True)
+        f.create_dataset("many_chunks", data=numbers((9,), "<f4"), chunks=(1,))
+        group = f.create_group("group", track_order=True)
+        for i in range(12):
+            group[f"member_{i}"] = f["contiguous"]
+            group.attrs[f"attribute_{i}"] = np.bytes_(f"value {i}")
+
+
 def write_links(path):
     """Links and storages that leave the file: all name 'pipe', which the test makes a FIFO."""
     with h5py.File(path, "w") as f:
@@ -70,6 +88,11 @@ def write_links(path):
 
 def main():
     folder = sys.argv[1]
+    if "--small" in sys.argv:
+        for name, libver in (("earliest", "earliest"), ("v108", ("v108", "v108")), ("latest", "latest")):
+            write_small(f"{folder}/{name}", libver)
+        write_links(f"{folder}/links")
+        return
     write(f"{folder}/h5_earliest.h5", "earliest")
     write(f"{folder}/h5_v108.h5", ("v108", "v108"))
     write(f"{folder}/h5_latest.h5", "latest")
