@@ -22,7 +22,8 @@ static void read_dataset(leati_h5 *file, const char *name) {
     for (int i = 0; i < tensor.rank; ++i)
         if (!leati_mul_size(bytes, (size_t)tensor.shape[i], &bytes) || bytes > most_bytes) return;
     if (status != LEAT_OK) return;
-    tensor.data = leati_calloc(1, bytes ? bytes : 1); /* no spare bytes: a sanitizer detects writes beyond the end */
+    tensor.data =
+        leati_calloc(1, bytes ? bytes : 1); /* no spare bytes: a sanitizer detects writes beyond the end */
     if (tensor.data) check(leati_h5_read(file, name, &tensor, &err), &err);
     leati_free(tensor.data);
 }
@@ -36,13 +37,17 @@ static void read_attribute(leati_h5 *file, const char *object, const char *name)
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    static const char *const datasets[] = {
-        "contiguous",   "scalar",    "half",   "double", "int8",    "int64",   "empty",       "unwritten",
-        "one_chunk",    "chunks",    "sparse", "growing", "compact", "shuffled", "many_chunks", "group/deep/er/data",
-        "plain_chunks", "soft",      "outside", "virtual", "lzf",     "data",    "stored_outside", "of_named_type"};
-    static const char *const attributes[][2] = {
-        {"/", "text"},     {"/", "fixed"},     {"/", "list"},          {"/", "variable"},     {"/", "empty"},
-        {"/", "number"},   {"group", "long"},  {"group", "attribute_"}, {"group", "attribute_7"}};
+    static const char *const datasets[] = {"contiguous",   "scalar",   "half",           "double",
+                                           "int8",         "int64",    "empty",          "unwritten",
+                                           "one_chunk",    "chunks",   "sparse",         "growing",
+                                           "compact",      "shuffled", "many_chunks",    "group/deep/er/data",
+                                           "plain_chunks", "soft",     "outside",        "virtual",
+                                           "lzf",          "data",     "stored_outside", "of_named_type"};
+    static const char *const attributes[][2] = {{"/", "text"},           {"/", "fixed"},
+                                                {"/", "list"},           {"/", "variable"},
+                                                {"/", "empty"},          {"/", "number"},
+                                                {"group", "long"},       {"group", "attribute_"},
+                                                {"group", "attribute_7"}};
     leati_h5 *file = NULL;
     leat_error err = {0};
     if (!data) return 0;

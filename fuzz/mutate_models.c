@@ -162,7 +162,7 @@ static void put_header(content *c, bool central, const char *name, const content
     put(c, member->bytes, 4);
     put(c, strlen(name), 2);
     put(c, 0, 2);
-    if (central) put(c, 0, 10), put(c, offset, 4);
+    if (central) put(c, 0, 8), put(c, 0, 2), put(c, offset, 4);
     memcpy(c->data + c->bytes, name, strlen(name));
     c->bytes += strlen(name);
 }

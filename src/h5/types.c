@@ -223,6 +223,7 @@ bool leati_h5_variable_text(leati_h5_reader *r, const unsigned char *element, co
     if (!load_collection(r, address) || !find_in_collection(r, index, text, &present)) return false;
     if (length > present)
         return leati_h5_damaged(r, address, "a string is longer than its object in a global heap");
+    if (!leati_h5_work(r, length)) return false; /* many elements may refer to one long string */
     *bytes = length;
     return true;
 }
