@@ -107,7 +107,7 @@ static bool read_node(leati_h5_reader *r, chunked *d, uint64_t address, int leve
     if (memcmp(header, "TREE", 4) != 0 || header[4] != 1 || header[5] > most_levels ||
         (level >= 0 && header[5] != level))
         return leati_h5_damaged(r, address, "expected a B-tree node of chunks, found other data");
-    size_t count = (size_t)(header[6] | header[7] << 8);
+    size_t count = header[6] | (size_t)header[7] << 8;
     size_t bytes = count * (16 + 8 * (size_t)d->space->rank + (size_t)r->image->offset_bytes);
     if (!leati_h5_work(r, 64 + bytes / 8)) return false;
     unsigned char *entries = leati_h5_load_new(r, address + prefix, bytes);
@@ -121,7 +121,8 @@ static bool read_node(leati_h5_reader *r, chunked *d, uint64_t address, int leve
 /* ---- Fixed arrays, sections VII.C ---- */
 
 typedef struct array {
-    uint64_t block, entries, page_entries;
+    uint64_t block, entries;
+    unsigned page_bits; /* a page has 2^page_bits entries */
     size_t entry_bytes;
     bool filtered;
 } array;
@@ -134,13 +135,12 @@ static bool read_array_header(leati_h5_reader *r, uint64_t address, array *out) 
     leati_h5_skip(&c, 5);
     out->filtered = leati_h5_take(&c, 1) == 1;
     out->entry_bytes = (size_t)leati_h5_take(&c, 1);
-    unsigned page_bits = (unsigned)leati_h5_take(&c, 1);
+    out->page_bits = (unsigned)leati_h5_take(&c, 1);
     out->entries = leati_h5_take_length(r, &c);
     out->block = leati_h5_take_address(r, &c);
     size_t least = (size_t)r->image->offset_bytes + (out->filtered ? 5 : 0);
-    bool sound = memcmp(header, "FAHD", 4) == 0 && leati_h5_checksum_holds(header, bytes) && page_bits < 32 &&
-                 out->entry_bytes >= least && out->entry_bytes <= least + 8;
-    out->page_entries = (uint64_t)1 << (sound ? page_bits : 0);
+    bool sound = memcmp(header, "FAHD", 4) == 0 && leati_h5_checksum_holds(header, bytes) &&
+                 out->page_bits < 32 && out->entry_bytes >= least && out->entry_bytes <= least + 8;
     return sound || leati_h5_damaged(r, address, "an index of chunks does not match its checksum");
 }
 
@@ -165,8 +165,9 @@ static bool read_page(leati_h5_reader *r, chunked *d, const array *a, uint64_t f
 /* Reads the pages of a long array, which follow its block; pages without chunks are marked in a bitmap. */
 static bool read_pages(leati_h5_reader *r, chunked *d, const array *a, const unsigned char *bitmap,
                        uint64_t at) {
-    for (uint64_t first = 0, k = 0; first < a->entries; first += a->page_entries, ++k) {
-        uint64_t rest = a->entries - first, count = rest < a->page_entries ? rest : a->page_entries;
+    uint64_t in_page = (uint64_t)1 << a->page_bits;
+    for (uint64_t first = 0, k = 0; first < a->entries; first += in_page, ++k) {
+        uint64_t rest = a->entries - first, count = rest < in_page ? rest : in_page;
         bool used = bitmap[k / 8] >> (7 - k % 8) & 1;
         unsigned char *page = used ? leati_h5_load_new(r, at, count * a->entry_bytes + 4) : NULL;
         bool done = !used || (page && read_page(r, d, a, first, count, page, 0));
@@ -183,9 +184,10 @@ static bool read_array(leati_h5_reader *r, chunked *d, uint64_t address) {
     if (a.block == LEATI_H5_UNDEFINED) return true; /* no chunk was written */
     if (a.entries != d->cells || a.entries > r->image->size)
         return leati_h5_damaged(r, address, "an index of chunks has an unexpected length");
-    bool paged = a.entries > a.page_entries;
+    uint64_t in_page = (uint64_t)1 << a.page_bits;
+    bool paged = a.entries > in_page;
     size_t prefix = 6 + (size_t)r->image->offset_bytes;
-    uint64_t pages = (a.entries + a.page_entries - 1) / a.page_entries;
+    uint64_t pages = (a.entries + in_page - 1) >> a.page_bits;
     uint64_t bytes = prefix + 4 + (paged ? (pages + 7) / 8 : a.entries * a.entry_bytes);
     unsigned char *block = leati_h5_load_new(r, a.block, bytes);
     if (!block) return false;
@@ -246,7 +248,7 @@ static bool parse_new(leati_h5_reader *r, chunked *d, leati_h5_cursor *c, int *i
 
 static bool read_new(leati_h5_reader *r, chunked *d, leati_h5_cursor *c) {
     int index = 0;
-    stored where;
+    stored where = {.address = LEATI_H5_UNDEFINED};
     if (!parse_new(r, d, c, &index, &where)) return false;
     if (d->space->count == 0 || where.address == LEATI_H5_UNDEFINED) return true;
     switch (index) {

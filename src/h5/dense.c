@@ -154,13 +154,13 @@ static bool match_huge(leati_h5_reader *r, const unsigned char *record, void *us
 /* Reads an object that has a place of its own in the file (section III.G, "huge objects"). */
 static unsigned char *huge(leati_h5_reader *r, const heap *h, leati_h5_cursor *id, size_t *bytes) {
     huge_search search = {.address = LEATI_H5_UNDEFINED};
-    size_t direct = (size_t)(r->image->offset_bytes + r->image->length_bytes);
+    size_t direct = (size_t)r->image->offset_bytes + (size_t)r->image->length_bytes;
     if (h->id_bytes > direct) {
         search.address = leati_h5_take_address(r, id);
         search.bytes = leati_h5_take_length(r, id);
     } else {
         search.id = leati_h5_take(id, h->id_bytes - 1 < 8 ? (int)h->id_bytes - 1 : 8);
-        size_t record = (size_t)(r->image->offset_bytes + 2 * r->image->length_bytes);
+        size_t record = (size_t)r->image->offset_bytes + 2 * (size_t)r->image->length_bytes;
         if (!leati_h5_visit_tree(r, h->huge, huge_tree, record, match_huge, &search)) return NULL;
     }
     *bytes = (size_t)search.bytes;

@@ -86,7 +86,7 @@ static bool read_leaf(leati_h5_reader *r, const local_heap *heap, uint64_t addre
     if (!leati_h5_load(r, address, sizeof header, header)) return false;
     if (memcmp(header, "SNOD\1", 5) != 0)
         return leati_h5_damaged(r, address, "expected a symbol table node, found other data");
-    size_t count = (size_t)(header[6] | header[7] << 8);
+    size_t count = header[6] | (size_t)header[7] << 8;
     uint64_t bytes = count * (2 * (uint64_t)r->image->offset_bytes + 24);
     unsigned char *entries = leati_h5_load_new(r, address + 8, bytes);
     bool done = entries && leati_h5_work(r, 16 + bytes / 64) && search_leaf(r, heap, entries, count, s);
@@ -99,7 +99,7 @@ static bool read_leaf(leati_h5_reader *r, const local_heap *heap, uint64_t addre
 static bool choose_child(leati_h5_reader *r, const local_heap *heap, const unsigned char *keys, size_t count,
                          const search *s, uint64_t *child) {
     int key = r->image->length_bytes, width = r->image->offset_bytes;
-    size_t pair = (size_t)(key + width), low = 0, high = count;
+    size_t pair = (size_t)key + (size_t)width, low = 0, high = count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         int order = 0;
@@ -127,8 +127,8 @@ static bool descend(leati_h5_reader *r, const local_heap *heap, uint64_t *addres
         return leati_h5_damaged(r, *address, "expected a B-tree node of a group, found other data");
     if (*level >= 0 && header[5] != *level)
         return leati_h5_damaged(r, *address, "a B-tree node of a group is on a wrong level");
-    size_t count = (size_t)(header[6] | header[7] << 8);
-    uint64_t pair = (uint64_t)(r->image->offset_bytes + r->image->length_bytes);
+    size_t count = header[6] | (size_t)header[7] << 8;
+    uint64_t pair = (uint64_t)r->image->offset_bytes + (uint64_t)r->image->length_bytes;
     uint64_t bytes = count * pair + (uint64_t)r->image->length_bytes;
     *level = header[5] - 1;
     unsigned char *keys = leati_h5_load_new(r, *address + prefix, bytes);

@@ -37,7 +37,7 @@ static bool compute_levels(leati_h5_reader *r, tree *t, uint64_t at) {
     t->count_bytes = width_of(t->levels[0].records);
     for (int i = 1; i <= t->depth; ++i) {
         level *l = &t->levels[i], *child = &t->levels[i - 1];
-        size_t pointer = (size_t)(r->image->offset_bytes + t->count_bytes + child->total_bytes);
+        size_t pointer = (size_t)r->image->offset_bytes + (size_t)t->count_bytes + (size_t)child->total_bytes;
         if (t->node_bytes < overhead_bytes + pointer + t->record_bytes)
             return leati_h5_damaged(r, at, "a B-tree has nodes that are too small");
         l->records = (t->node_bytes - overhead_bytes - pointer) / (t->record_bytes + pointer);
