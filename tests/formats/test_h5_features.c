@@ -178,8 +178,12 @@ static void nothing_outside_of_the_file_is_opened(void **state) {
     expect_refused(file, "virtual", "virtual storage");
     expect_refused(file, "of_named_type", "committed datatype");
     expect_refused(file, "lzf", "without compression");
-    leati_h5_close(&file, NULL);
+    leati_h5_strings strings;
     leat_error err = {0};
+    assert_int_equal(leati_h5_read_strings(file, "outside", "names", &strings, &err), LEAT_EFORMAT);
+    assert_non_null(strstr(err.message, "soft or external link"));
+    assert_true(leati_h5_has_attribute(file, "outside", "names")); /* reading it says why it cannot be read */
+    leati_h5_close(&file, NULL);
     assert_int_equal(leati_h5_open(&file, "pipe", &err), LEAT_EINVAL);
     assert_non_null(strstr(err.message, "not a regular file"));
     alarm(0);
