@@ -47,6 +47,8 @@ LEAT_API const char *leat_npz_name(const leat_npz *npz, int index);
  *  first call makes. leat_tensor_copy converts the array to another data type.
  *  @param[out] out  Read-only.  The memory belongs to the npz and is valid until leat_npz_close; other calls do
  *  not move it.
+ *  The first call for an array verifies its checksum, unless the array is stored uncompressed and larger than
+ *  256 MiB.
  *  Errors: LEAT_ENOTFOUND no such name, the message lists the names; LEAT_EFORMAT the array is damaged;
  *  LEAT_ENOTSUP the data type is not supported; LEAT_ENOMEM. */
 LEAT_API LEAT_CHECKED leat_status leat_npz_get(leat_npz *npz, const char *name, leat_tensor *out,

@@ -154,11 +154,11 @@ static leat_status check_size(leati_array *array, size_t available, const char *
     return LEAT_OK;
 }
 
-leat_status leati_npy_parse(leati_array *out, const void *data, size_t size, const char *label,
-                            leat_error *err) {
+leat_status leati_npy_parse_start(leati_array *out, const void *data, size_t present, size_t size,
+                                  const char *label, leat_error *err) {
     const unsigned char *p = data;
     *out = (leati_array){0};
-    if (size < preamble_bytes || memcmp(p, "\x93NUMPY", 6) != 0)
+    if (present < preamble_bytes || memcmp(p, "\x93NUMPY", 6) != 0)
         return leati_fail(err, LEAT_EFORMAT, "'%s' is not a .npy file: expected it to begin with \\x93NUMPY",
                           label);
     int version = p[6];
@@ -166,15 +166,20 @@ leat_status leati_npy_parse(leati_array *out, const void *data, size_t size, con
         return leati_fail(err, LEAT_ENOTSUP, "'%s': .npy version %d.%d, expected 1 to 3", label, version,
                           p[7]);
     size_t start = version == 1 ? preamble_bytes : preamble_bytes + 2;
-    if (size < start) return leati_fail(err, LEAT_EFORMAT, "'%s': cut off inside the .npy header", label);
+    if (present < start) return leati_fail(err, LEAT_EFORMAT, "'%s': cut off inside the .npy header", label);
     size_t length = p[8] | (size_t)p[9] << 8;
     if (version > 1) length |= (size_t)p[10] << 16 | (size_t)p[11] << 24;
-    if (length > size - start)
+    if (length > present - start)
         return leati_fail(err, LEAT_EFORMAT, "'%s': cut off inside the .npy header", label);
     reader in = {.next = (const char *)p + start, .end = (const char *)p + start + length, .label = label};
     LEATI_TRY(read_dict(&in, out, err));
     out->data = p + start + length;
     return check_size(out, size - start - length, label, err);
+}
+
+leat_status leati_npy_parse(leati_array *out, const void *data, size_t size, const char *label,
+                            leat_error *err) {
+    return leati_npy_parse_start(out, data, size, size, label, err);
 }
 
 size_t leati_npy_header(char out[LEATI_NPY_HEADER_BYTES], const leat_tensor *tensor) {

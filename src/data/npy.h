@@ -15,6 +15,10 @@
 leat_status leati_npy_parse(leati_array *out, const void *data, size_t size, const char *label,
                             leat_error *err);
 
+/* Like leati_npy_parse(), but only the first `present` bytes of the file, whose length is `size`, are at `data`. */
+leat_status leati_npy_parse_start(leati_array *out, const void *data, size_t present, size_t size,
+                                  const char *label, leat_error *err);
+
 #define LEATI_NPY_HEADER_BYTES 256
 
 /* Writes the header for a tensor; returns the header's length, a multiple of 64 bytes. */

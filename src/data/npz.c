@@ -10,6 +10,13 @@
 #include "base/text.h"
 #include "zip/zip.h"
 
+/* The checksum of a stored array is verified at the first access if the array is not larger, which takes a fraction
+ * of a second.  A larger array may be much larger than what is read of it. */
+#define MOST_CHECKED_BYTES ((size_t)256 << 20)
+
+/* More than the header of an array of numbers. */
+#define START_BYTES ((size_t)64 << 10)
+
 typedef struct array {
     char *name;
     const leati_zip_member *member; /* NULL: the file is a .npy file */
@@ -134,14 +141,30 @@ const char *leat_npz_name(const leat_npz *npz, int index) {
     return npz && index >= 0 && index < npz->count ? npz->arrays[index].name : NULL;
 }
 
+/* Checks a deflated member, before it is unpacked, against the size of the array that its beginning describes. */
+static leat_status check_claim(leat_npz *npz, const leati_zip_member *member, leat_error *err) {
+    leati_array start;
+    size_t present = member->bytes < START_BYTES ? (size_t)member->bytes : START_BYTES;
+    unsigned char *data = leati_calloc(present ? present : 1, 1);
+    if (!data) return leati_fail_memory(err, present, "the beginning of an array");
+    leat_status status = leati_zip_read_start(&npz->zip, member, data, present, err);
+    if (status == LEAT_OK)
+        status = leati_npy_parse_start(&start, data, present, (size_t)member->bytes, npz->label, err);
+    leati_free(data);
+    return status;
+}
+
 /* Gives the bytes of an array's .npy file, in place or unpacked. */
 static leat_status get_file(leat_npz *npz, array *wanted, const unsigned char **data, size_t *size,
                             leat_error *err) {
     const leati_zip_member *member = wanted->member;
     *data = member ? member->packed : npz->data;
     *size = member ? (size_t)member->bytes : npz->size;
-    if (!member || member->stored) return LEAT_OK;
+    if (!member) return LEAT_OK;
+    if (member->stored)
+        return *size <= MOST_CHECKED_BYTES ? leati_zip_check(&npz->zip, member, err) : LEAT_OK;
     if (!wanted->unpacked) {
+        LEATI_TRY(check_claim(npz, member, err));
         wanted->unpacked = leati_calloc_aligned(*size);
         if (!wanted->unpacked) return leati_fail_memory(err, *size, "an unpacked array");
         leat_status status = leati_zip_read(&npz->zip, member, wanted->unpacked, err);

@@ -10,13 +10,13 @@
 #include "nn/keras3/translate.h"
 #include "zip/zip.h"
 
-/* More bytes than the weights of any model; a file that claims to unpack to more is refused. */
-#define MAX_MEMBER_BYTES (UINT64_C(64) << 30)
+/* Room for what a file of weights has besides numbers. */
+#define WEIGHTS_EXTRA_BYTES (UINT64_C(64) << 20)
 
-/* Finds a member's bytes.  The bytes of a stored member lie in the archive, and *owned is NULL, unless `copy` is
- * true; all other bytes are in *owned, which is for leati_free. */
-static leat_status member_bytes(const leati_zip *zip, const char *name, bool copy, const void **data,
-                                size_t *size, void **owned, leat_error *err) {
+/* Finds a member's bytes, at most `most`, and verifies their checksum.  The bytes of a stored member lie in the
+ * archive, and *owned is NULL, unless `copy` is true; all other bytes are in *owned, which is for leati_free. */
+static leat_status member_bytes(const leati_zip *zip, const char *name, uint64_t most, bool copy,
+                                const void **data, size_t *size, void **owned, leat_error *err) {
     const leati_zip_member *member = leati_zip_find(zip, name);
     *owned = NULL;
     *data = NULL;
@@ -24,9 +24,11 @@ static leat_status member_bytes(const leati_zip *zip, const char *name, bool cop
     if (!member) return leati_fail(err, LEAT_EFORMAT, "expected a member '%s', found none", name);
     *size = (size_t)member->bytes;
     *data = member->packed;
-    if (member->stored && !copy) return LEAT_OK;
-    if (!member->stored && (member->bytes > MAX_MEMBER_BYTES || member->bytes / 1100 > member->packed_bytes))
-        return leati_fail(err, LEAT_EFORMAT, "'%s': larger than a deflated member can be", name);
+    if (member->stored && !copy) return leati_zip_check(zip, member, err);
+    if (member->bytes > most)
+        return leati_fail(err, LEAT_EFORMAT,
+                          "'%s': expected at most %llu bytes after unpacking, the archive claims %llu", name,
+                          (unsigned long long)most, (unsigned long long)member->bytes);
     *owned = leati_calloc(1, *size ? *size : 1);
     if (!*owned) return leati_fail_memory(err, *size, name);
     *data = *owned;
@@ -43,7 +45,7 @@ static leat_status member_json(const leati_zip *zip, const char *name, json_t **
     size_t size;
     void *owned;
     *out = NULL;
-    LEATI_TRY(member_bytes(zip, name, true, &data, &size, &owned, err));
+    LEATI_TRY(member_bytes(zip, name, LEATI_JSON_MAX_BYTES, true, &data, &size, &owned, err));
     leat_status status = leati_json_parse(out, data, size, err);
     leati_free(owned);
     return leati_prefix(status, err, "%s", name);
@@ -53,6 +55,7 @@ static leat_status member_json(const leati_zip *zip, const char *name, json_t **
 typedef struct archive {
     json_t *config;      /* in the form of Keras 2.3.1 */
     json_t *compilation; /* a training_config, or NULL */
+    const leati_zip *zip;
     leati_h5 *weights;
     void *unpacked; /* the bytes of `weights` if they were deflated */
 } archive;
@@ -63,7 +66,7 @@ static leat_status open_config(archive *out, const leati_zip *zip, leat_error *e
     leat_status status = LEAT_OK;
     if (leati_zip_find(zip, "metadata.json")) status = member_json(zip, "metadata.json", &metadata, err);
     json_t *version = json_object_get(metadata, "keras_version");
-    if (version && json_object_set(config, "keras_version", version) != 0)
+    if (version && json_is_object(config) && json_object_set(config, "keras_version", version) != 0)
         status = leati_fail(err, LEAT_ENOMEM, "no memory for a configuration");
     json_decref(metadata);
     const json_t *compile_config = json_object_get(config, "compile_config");
@@ -74,13 +77,23 @@ static leat_status open_config(archive *out, const leati_zip *zip, leat_error *e
     return status;
 }
 
-static leat_status open_archive(archive *out, const leati_zip *zip, leat_error *err) {
+/* Returns the most bytes that a deflated file of the model's weights may unpack to: eight times the weights, for the
+ * variables of the optimizer. */
+static uint64_t most_weight_bytes(const leat_model *model) {
+    uint64_t bytes = WEIGHTS_EXTRA_BYTES;
+    for (int i = 0; i < leat_model_weight_count(model); ++i) {
+        leat_tensor weight = leat_model_weight(model, i);
+        bytes += 8 * (uint64_t)leat_tensor_bytes(&weight);
+    }
+    return bytes;
+}
+
+static leat_status open_weights(archive *a, const leat_model *model, leat_error *err) {
     static const char name[] = "model.weights.h5";
     const void *data;
     size_t size;
-    LEATI_TRY(open_config(out, zip, err));
-    LEATI_TRY(member_bytes(zip, name, false, &data, &size, &out->unpacked, err));
-    return leati_h5_open_bytes(&out->weights, name, data, size, err);
+    LEATI_TRY(member_bytes(a->zip, name, most_weight_bytes(model), false, &data, &size, &a->unpacked, err));
+    return leati_h5_open_bytes(&a->weights, name, data, size, err);
 }
 
 static void close_archive(archive *a) {
@@ -95,23 +108,32 @@ static void state_name(void *user, int index, char *out, size_t bytes) {
     snprintf(out, bytes, "optimizer/vars/%d", index);
 }
 
+/* Counts the variables of the optimizer. */
+static leat_status count_state(leati_h5 *weights, int *count, leat_error *err) {
+    char path[64];
+    bool exists = false;
+    for (*count = 0;; ++*count) {
+        state_name(NULL, *count, path, sizeof path);
+        LEATI_TRY(leati_h5_exists(weights, path, &exists, err));
+        if (!exists) return LEAT_OK;
+    }
+}
+
 static leat_status read_training(const archive *a, const leati_placement *placement, leat_model *model,
                                  leat_error *err) {
-    char path[64];
     int count = 0;
     if (!a->compilation) return LEAT_OK;
     LEATI_TRY(leati_prefix(leati_model_compile_config(model, a->compilation, err), err, "compile_config"));
-    for (state_name(NULL, 0, path, sizeof path); leati_h5_has_object(a->weights, path); ++count)
-        state_name(NULL, count + 1, path, sizeof path);
+    LEATI_TRY(count_state(a->weights, &count, err));
     if (count < 3 && count < leati_keras3_state_count(model))
         return LEAT_OK; /* the optimizer has no slots yet: the model was never trained */
     return leati_keras3_read_state(placement, a->weights, model, count, state_name, NULL, err);
 }
 
-static leat_status read_model(leat_model **out, const archive *a, const leat_registry *registry,
-                              leat_error *err) {
+static leat_status read_model(leat_model **out, archive *a, const leat_registry *registry, leat_error *err) {
     leati_placement placement = {0};
     LEATI_TRY(leati_model_from_config_with(out, a->config, registry, err));
+    LEATI_TRY(open_weights(a, *out, err));
     LEATI_TRY(leati_placement_make(&placement, *out, a->config, err));
     leat_status status = leati_placement_read(&placement, a->weights, *out, err);
     if (status == LEAT_OK) status = read_training(a, &placement, *out, err);
@@ -122,8 +144,8 @@ static leat_status read_model(leat_model **out, const archive *a, const leat_reg
 /* Closes the zip file in every case. */
 static leat_status load_zip(leat_model **out, leati_zip *zip, const char *label,
                             const leat_registry *registry, leat_error *err) {
-    archive a = {0};
-    leat_status status = open_archive(&a, zip, err);
+    archive a = {.zip = zip};
+    leat_status status = open_config(&a, zip, err);
     if (status == LEAT_OK) status = read_model(out, &a, registry, err);
     close_archive(&a);
     leati_zip_close(zip);

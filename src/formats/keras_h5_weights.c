@@ -13,7 +13,9 @@
 enum { path_bytes = 1024 };
 
 leat_status leati_keras_h5_find(leati_h5 *file, const char **group, leat_error *err) {
-    if (leati_h5_has_object(file, "model_weights"))
+    bool in_group = false;
+    LEATI_TRY(leati_h5_exists(file, "model_weights", &in_group, err));
+    if (in_group)
         *group = "model_weights";
     else if (leati_h5_has_attribute(file, "/", "layer_names") ||
              leati_h5_has_attribute(file, "/", "layer_names0"))

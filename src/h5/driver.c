@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The HDF5 file driver for files that leat writes, to a descriptor or into memory, and for files that it reads
- * from memory. HDF5's own drivers do not serve.  HDF5 1.10 cannot close a file whose last blocks could not be
- * written (a full disk): H5Fclose fails, descriptor and memory are lost, and HDF5's cleanup at exit crashes.  This
- * driver therefore records the first error, drops what cannot be written, and reports success; leati_h5_close
- * returns the error once HDF5 has closed the file.  HDF5's core driver takes two images of the same name for one
- * file, and copies them.  Room: h5. */
+/* The HDF5 file driver for files that leat writes, to a descriptor or into memory.  HDF5's own drivers do not serve:
+ * HDF5 1.10 cannot close a file whose last blocks could not be written (a full disk): H5Fclose fails, descriptor and
+ * memory are lost, and HDF5's cleanup at exit crashes.  This driver therefore records the first error, drops what
+ * cannot be written, and reports success; leati_h5_close returns the error once HDF5 has closed the file.  Room: h5. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -82,7 +80,6 @@ static size_t load_from_descriptor(leati_h5 *file, haddr_t address, size_t bytes
 }
 
 static size_t load(leati_h5 *file, haddr_t address, size_t bytes, void *out) {
-    if (file->bytes) return load_from_memory(file->bytes, file->size, address, bytes, out);
     if (file->buffer) return load_from_memory(file->buffer->data, file->buffer->count, address, bytes, out);
     return load_from_descriptor(file, address, bytes, out);
 }
@@ -99,7 +96,6 @@ static H5FD_t *driver_open(const char *name, unsigned flags, hid_t access, haddr
         return NULL;
     }
     self->file = *file;
-    self->end = (*file)->size;
     return &self->base;
 }
 
@@ -154,7 +150,7 @@ static herr_t driver_write(H5FD_t *base, H5FD_mem_t type, hid_t transfer, haddr_
 static herr_t driver_truncate(H5FD_t *base, hid_t transfer, hbool_t closing) {
     (void)transfer, (void)closing;
     driver *self = (driver *)base;
-    if (self->file->bytes || self->allocated == self->end) return 0;
+    if (self->allocated == self->end) return 0;
     if (self->file->write_error == 0) self->file->write_error = set_length(self->file, self->allocated);
     self->end = self->allocated;
     return 0;
@@ -184,10 +180,7 @@ static const H5FD_class_t driver_class = {
 hid_t leati_h5_driver_open(leati_h5 *file) {
     hid_t class = H5FDregister(&driver_class), access = H5Pcreate(H5P_FILE_ACCESS), id = H5I_INVALID_HID;
     bool ready = class >= 0 && access >= 0 && H5Pset_driver(access, class, &file) >= 0;
-    if (ready && file->bytes)
-        id = H5Fopen(file->path, H5F_ACC_RDONLY, access);
-    else if (ready)
-        id = H5Fcreate(file->path, H5F_ACC_TRUNC, H5P_DEFAULT, access);
+    if (ready) id = H5Fcreate(file->path, H5F_ACC_TRUNC, H5P_DEFAULT, access);
     if (access >= 0) H5Pclose(access);
     if (class >= 0) H5FDunregister(class); /* the open file keeps the driver */
     return id;

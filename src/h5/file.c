@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opens and closes files and objects, and turns HDF5's error stack into leat's errors.  Room: h5. */
+/* Opens and closes files, and turns the reader's problems and HDF5's error stack into leat's errors.  Room: h5. */
 #include "h5/private.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -42,12 +44,30 @@ leat_status leati_h5_fail(leati_h5 *file, leat_status code, leat_error *err, con
                              reason);
 }
 
+leat_status leati_h5_report(const leati_h5 *file, leati_h5_reader *r, leat_error *err, const char *object) {
+    leati_h5_reader_fini(r);
+    switch (r->status) {
+    case LEAT_OK: return LEAT_OK;
+    case LEAT_ENOMEM: return leati_fail_memory(err, 0, "the structures of an HDF5 file");
+    case LEAT_EFORMAT: break;
+    case LEAT_ENOTSUP: return leati_fail(err, LEAT_EFORMAT, "'%s': '%s': %s", file->path, object, r->problem);
+    default: return leati_fail(err, r->status, "'%s': '%s': %s", file->path, object, r->problem);
+    }
+    if (r->at == LEATI_H5_UNDEFINED)
+        return leati_fail(err, LEAT_EFORMAT, "'%s': '%s': not an HDF5 file, or damaged: %s", file->path,
+                          object, r->problem);
+    return leati_fail(err, LEAT_EFORMAT, "'%s': '%s': not an HDF5 file, or damaged at byte %llu: %s",
+                      file->path, object, (unsigned long long)r->at, r->problem);
+}
+
 static leat_status make_handle(leati_h5 **out, const char *path, leat_error *err) {
     *out = NULL;
     leati_h5 *file = leati_calloc(1, sizeof *file);
     if (!file) return leati_fail_memory(err, sizeof *file, "a file");
     file->file = H5I_INVALID_HID;
     file->fd = -1;
+    file->image =
+        (leati_h5_image){.fd = -1, .root = LEATI_H5_UNDEFINED, .offset_bytes = 8, .length_bytes = 8};
     file->path = leati_strdup(path);
     if (!file->path) {
         leati_free(file);
@@ -64,19 +84,48 @@ static leat_status free_handle(leati_h5 **file, leat_status status) {
     return status;
 }
 
+/* Reads the superblock.  Closes the file on failure. */
+static leat_status open_image(leati_h5 **out, leat_error *err) {
+    leati_h5_reader r;
+    leati_h5_reader_init(&r, &(*out)->image);
+    leati_h5_read_superblock(&r, &(*out)->image);
+    leat_status status = leati_h5_report(*out, &r, err, "/");
+    if (status == LEAT_OK) return LEAT_OK;
+    if ((*out)->image.fd >= 0) close((*out)->image.fd);
+    return free_handle(out, status);
+}
+
+/* Opens a file for reading; does not wait for a FIFO's writer. */
+static leat_status open_descriptor(leati_h5_image *image, const char *path, leat_error *err) {
+    struct stat about;
+    image->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (image->fd < 0) {
+        leat_status code = errno == ENOENT ? LEAT_ENOTFOUND : LEAT_EIO;
+        return leati_fail_errno(err, code, errno, "cannot open '%s'", path);
+    }
+    leat_status status = LEAT_OK;
+    if (fstat(image->fd, &about) != 0)
+        status = leati_fail_errno(err, LEAT_EIO, errno, "cannot read the attributes of '%s'", path);
+    else if (!S_ISREG(about.st_mode))
+        status = leati_fail(err, LEAT_EINVAL, "'%s' is not a regular file", path);
+    else
+        image->size = (uint64_t)about.st_size;
+    if (status != LEAT_OK) close(image->fd);
+    return status;
+}
+
 leat_status leati_h5_open(leati_h5 **out, const char *path, leat_error *err) {
     LEATI_TRY(make_handle(out, path, err));
-    if (access(path, R_OK) != 0) {
-        leat_status code = errno == ENOENT ? LEAT_ENOTFOUND : LEAT_EIO;
-        return free_handle(out, leati_fail_errno(err, code, errno, "cannot open '%s'", path));
-    }
-    leati_h5_enter();
-    leat_status status = LEAT_OK;
-    (*out)->file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
-    if ((*out)->file < 0)
-        status = leati_h5_fail(*out, LEAT_EFORMAT, err, "/", "not an HDF5 file, or damaged");
-    leati_h5_leave();
-    return status == LEAT_OK ? LEAT_OK : free_handle(out, status);
+    leat_status status = open_descriptor(&(*out)->image, path, err);
+    return status == LEAT_OK ? open_image(out, err) : free_handle(out, status);
+}
+
+leat_status leati_h5_open_bytes(leati_h5 **out, const char *label, const void *data, size_t size,
+                                leat_error *err) {
+    LEATI_TRY(make_handle(out, label, err));
+    (*out)->image.bytes = size > 0 ? data : (const unsigned char *)"";
+    (*out)->image.size = size;
+    return open_image(out, err);
 }
 
 /* Opens (*out)->file through leat's driver, where `out` says where the bytes are. */
@@ -91,14 +140,6 @@ static leat_status open_driver(leati_h5 **out, leat_status code, const char *mes
     H5Eclear2(H5E_DEFAULT);
     leati_h5_leave();
     return status == LEAT_OK ? LEAT_OK : free_handle(out, status);
-}
-
-leat_status leati_h5_open_bytes(leati_h5 **out, const char *label, const void *data, size_t size,
-                                leat_error *err) {
-    LEATI_TRY(make_handle(out, label, err));
-    (*out)->bytes = size > 0 ? data : (const unsigned char *)"";
-    (*out)->size = size;
-    return open_driver(out, LEAT_EFORMAT, "not an HDF5 file, or damaged", err);
 }
 
 leat_status leati_h5_create(leati_h5 **out, const char *label, int fd, leat_error *err) {
@@ -123,57 +164,16 @@ static leat_status fail_write(const leati_h5 *file, leat_error *err) {
 leat_status leati_h5_close(leati_h5 **file, leat_error *err) {
     if (!*file) return LEAT_OK;
     leat_status status = LEAT_OK;
+    if ((*file)->file < 0) { /* a file that was read */
+        if ((*file)->image.fd >= 0) close((*file)->image.fd);
+        return free_handle(file, LEAT_OK);
+    }
     leati_h5_enter();
     if (H5Fclose((*file)->file) < 0)
         status = leati_h5_fail(*file, LEAT_EIO, err, "/", "cannot write the file to its end");
     leati_h5_leave();
     if ((*file)->write_error != 0) status = fail_write(*file, err);
     return free_handle(file, status);
-}
-
-/* Checks that each link on the path is a hard link: soft and external links can lead out of the file. */
-static leat_status check_links(leati_h5 *file, const char *object, leat_error *err) {
-    char path[1024];
-    if (strlen(object) >= sizeof path)
-        return leati_h5_fail(file, LEAT_EFORMAT, err, object, "the name is too long");
-    for (const char *end = object; *end;) {
-        end += strspn(end, "/");
-        end += strcspn(end, "/");
-        snprintf(path, sizeof path, "%.*s", (int)(end - object), object);
-        if (path[0] == '\0' || strcmp(path, "/") == 0) break;
-        H5L_info_t info;
-        if (H5Lexists(file->file, path, H5P_DEFAULT) <= 0)
-            return leati_h5_fail(file, LEAT_ENOTFOUND, err, object, "the object does not exist");
-        if (H5Lget_info(file->file, path, &info, H5P_DEFAULT) < 0 || info.type != H5L_TYPE_HARD)
-            return leati_h5_fail(file, LEAT_EFORMAT, err, object,
-                                 "the path has a soft or external link, which is not supported");
-        end += strspn(end, "/");
-    }
-    return LEAT_OK;
-}
-
-leat_status leati_h5_open_object(leati_h5 *file, const char *object, hid_t *out, leat_error *err) {
-    LEATI_TRY(check_links(file, object, err));
-    *out = H5Oopen(file->file, object, H5P_DEFAULT);
-    return *out >= 0 ? LEAT_OK : leati_h5_fail(file, LEAT_EFORMAT, err, object, "cannot open the object");
-}
-
-bool leati_h5_has_object(leati_h5 *file, const char *object) {
-    leati_h5_enter();
-    hid_t id = H5I_INVALID_HID;
-    bool found = leati_h5_open_object(file, object, &id, NULL) == LEAT_OK;
-    if (found) H5Oclose(id);
-    H5Eclear2(H5E_DEFAULT);
-    leati_h5_leave();
-    return found;
-}
-
-bool leati_h5_has_attribute(leati_h5 *file, const char *object, const char *name) {
-    leati_h5_enter();
-    bool found = H5Aexists_by_name(file->file, object, name, H5P_DEFAULT) > 0;
-    H5Eclear2(H5E_DEFAULT);
-    leati_h5_leave();
-    return found;
 }
 
 leat_status leati_h5_write_group(leati_h5 *file, const char *object, leat_error *err) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The part of HDF5 that Keras's files need; the only room that includes hdf5.h.  Every call of HDF5 is made under
- * one lock, and HDF5's messages become leat's errors.  What a hostile file could abuse is refused: external and
- * soft links, external and virtual storage, implausible sizes.  Internally synchronised. */
+/* The part of HDF5 that Keras's files need; the only room that includes hdf5.h.  Files are read by leat's own reader
+ * (reader.h), which checks all that it reads; libhdf5 writes them, under one lock, and its messages become leat's
+ * errors.  Soft and external links, external and virtual storage are refused and never followed.  Internally
+ * synchronised. */
 #ifndef LEATI_H5_H5_H
 #define LEATI_H5_H5_H
 
@@ -30,7 +31,8 @@ typedef struct leati_h5_buffer {
     size_t count, capacity; /* bytes */
 } leati_h5_buffer;
 
-/* Opens a file for reading.  Errors: LEAT_ENOTFOUND, LEAT_EIO; LEAT_EFORMAT not an HDF5 file; LEAT_ENOMEM. */
+/* Opens a file for reading.  Errors: LEAT_ENOTFOUND, LEAT_EIO; LEAT_EINVAL not a regular file; LEAT_EFORMAT not an
+ * HDF5 file; LEAT_ENOMEM. */
 leat_status leati_h5_open(leati_h5 **out, const char *path, leat_error *err);
 /* Opens a file whose `size` bytes lie in memory, at any alignment; they are borrowed until leati_h5_close.
  * `label` replaces the path in messages.  Errors: LEAT_EFORMAT not an HDF5 file; LEAT_ENOMEM. */
@@ -47,6 +49,11 @@ leat_status leati_h5_create_in_memory(leati_h5 **out, const char *label, leati_h
 leat_status leati_h5_close(leati_h5 **file, leat_error *err);
 
 /* Reading.  `object` is a path from the root: "/", "model_weights/dense_1". */
+
+/* Sets *exists.  Errors: LEAT_EFORMAT the file is damaged there, or a link on the path is not a hard link. */
+leat_status leati_h5_exists(leati_h5 *file, const char *object, bool *exists, leat_error *err);
+/* Return true if the object or the attribute exists, and also if the file is damaged there, so that reading it gives
+ * the error. */
 bool leati_h5_has_object(leati_h5 *file, const char *object);
 bool leati_h5_has_attribute(leati_h5 *file, const char *object, const char *name);
 /* Reads an attribute that is one string, of fixed or variable length; *out is for leati_free. */
@@ -60,7 +67,7 @@ void leati_h5_strings_fini(leati_h5_strings *strings);
 /* Gives a dataset's shape and type (out->data is NULL).
  * Errors: LEAT_EDTYPE the elements are no numbers; LEAT_ESHAPE more than LEAT_MAX_RANK dimensions. */
 leat_status leati_h5_describe(leati_h5 *file, const char *dataset, leat_tensor *out, leat_error *err);
-/* Reads a dataset into tensor->data, converted to tensor->dtype.
+/* Reads a dataset into tensor->data, converted to tensor->dtype; tensor->data is undefined after a failure.
  * Errors: LEAT_ESHAPE the dataset's shape is not the tensor's; LEAT_EDTYPE LEAT_F16. */
 leat_status leati_h5_read(leati_h5 *file, const char *dataset, const leat_tensor *tensor, leat_error *err);
 

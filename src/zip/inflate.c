@@ -22,7 +22,10 @@ leat_status leati_inflate_begin(leati_inflater *out, leati_deflate_format format
     *out = (leati_inflater){.next = src, .left = bytes, .format = format, .label = label};
     out->stream.zalloc = allocate;
     out->stream.zfree = release;
-    int code = inflateInit2(&out->stream, format == LEATI_DEFLATE_RAW ? -MAX_WBITS : MAX_WBITS + 16);
+    static const int window_bits[] = {[LEATI_DEFLATE_RAW] = -MAX_WBITS,
+                                      [LEATI_DEFLATE_ZLIB] = MAX_WBITS,
+                                      [LEATI_DEFLATE_GZIP] = MAX_WBITS + 16};
+    int code = inflateInit2(&out->stream, window_bits[format]);
     if (code == Z_MEM_ERROR) return leati_fail_memory(err, sizeof(leati_inflater), "decompression");
     if (code != Z_OK)
         return leati_fail(err, LEAT_EINTERNAL, "zlib %s does not start: code %d", zlibVersion(), code);
@@ -42,7 +45,7 @@ static void supply_input(leati_inflater *inflater) {
 /* Handles the end of a gzip member: continues with the next member, if there is one. */
 static void end_member(leati_inflater *inflater) {
     supply_input(inflater);
-    inflater->ended = inflater->format == LEATI_DEFLATE_RAW || inflater->stream.avail_in == 0 ||
+    inflater->ended = inflater->format != LEATI_DEFLATE_GZIP || inflater->stream.avail_in == 0 ||
                       inflater->stream.next_in[0] != 0x1f || inflateReset(&inflater->stream) != Z_OK;
 }
 

@@ -13,8 +13,9 @@
 #include "leat/error.h"
 
 typedef enum leati_deflate_format {
-    LEATI_DEFLATE_RAW, /* a deflate stream without a header, as in zip files */
-    LEATI_DEFLATE_GZIP /* one or several gzip members in a row */
+    LEATI_DEFLATE_RAW,  /* a deflate stream without a header, as in zip files */
+    LEATI_DEFLATE_ZLIB, /* a stream with zlib's header and checksum, as in HDF5 files */
+    LEATI_DEFLATE_GZIP  /* one or several gzip members in a row */
 } leati_deflate_format;
 
 typedef struct leati_inflater {

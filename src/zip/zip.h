@@ -45,6 +45,13 @@ const leati_zip_member *leati_zip_find(const leati_zip *zip, const char *name);
 /* Unpacks a member into `dst`, which has member->bytes bytes, and verifies the checksum. */
 leat_status leati_zip_read(const leati_zip *zip, const leati_zip_member *member, void *dst, leat_error *err);
 
+/* Verifies the checksum of a stored member, whose bytes at member->packed the caller uses in place. */
+leat_status leati_zip_check(const leati_zip *zip, const leati_zip_member *member, leat_error *err);
+
+/* Unpacks the first `bytes` bytes of a member, at most member->bytes, without its checksum. */
+leat_status leati_zip_read_start(const leati_zip *zip, const leati_zip_member *member, void *dst,
+                                 size_t bytes, leat_error *err);
+
 /* A part of a member that is being written. */
 typedef struct leati_piece {
     const void *data;

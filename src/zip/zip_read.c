@@ -201,25 +201,40 @@ const leati_zip_member *leati_zip_find(const leati_zip *zip, const char *name) {
     return NULL;
 }
 
-static leat_status unpack(const leati_zip *zip, const leati_zip_member *member, void *dst, leat_error *err) {
+/* Unpacks the first `bytes` bytes of a deflated member; if these are all, checks that the data ends there. */
+static leat_status unpack(const leati_zip *zip, const leati_zip_member *member, void *dst, size_t bytes,
+                          leat_error *err) {
     leati_inflater inflater;
     LEATI_TRY(leati_inflate_begin(&inflater, LEATI_DEFLATE_RAW, member->packed, (size_t)member->packed_bytes,
                                   zip->label, err));
-    leat_status status = leati_inflate_read(&inflater, dst, (size_t)member->bytes, err);
-    if (status == LEAT_OK) status = leati_inflate_finish(&inflater, err);
+    leat_status status = leati_inflate_read(&inflater, dst, bytes, err);
+    if (status == LEAT_OK && bytes == member->bytes) status = leati_inflate_finish(&inflater, err);
     leati_inflate_end(&inflater);
     return status;
 }
 
-leat_status leati_zip_read(const leati_zip *zip, const leati_zip_member *member, void *dst, leat_error *err) {
+leat_status leati_zip_read_start(const leati_zip *zip, const leati_zip_member *member, void *dst,
+                                 size_t bytes, leat_error *err) {
     leat_status status = LEAT_OK;
     if (!member->stored)
-        status = unpack(zip, member, dst, err);
-    else if (member->bytes)
-        memcpy(dst, member->packed, (size_t)member->bytes);
-    if (status != LEAT_OK) return leati_prefix(status, err, "member '%s'", member->name);
-    if (crc32_z(crc32_z(0, NULL, 0), dst, (size_t)member->bytes) != member->crc)
-        return leati_fail(err, LEAT_EFORMAT, "'%s': member '%s' does not match its checksum", zip->label,
-                          member->name);
-    return LEAT_OK;
+        status = unpack(zip, member, dst, bytes, err);
+    else if (bytes)
+        memcpy(dst, member->packed, bytes);
+    return leati_prefix(status, err, "member '%s'", member->name);
+}
+
+static leat_status compare_checksum(const leati_zip *zip, const leati_zip_member *member, const void *data,
+                                    leat_error *err) {
+    if (crc32_z(crc32_z(0, NULL, 0), data, (size_t)member->bytes) == member->crc) return LEAT_OK;
+    return leati_fail(err, LEAT_EFORMAT, "'%s': member '%s' does not match its checksum", zip->label,
+                      member->name);
+}
+
+leat_status leati_zip_read(const leati_zip *zip, const leati_zip_member *member, void *dst, leat_error *err) {
+    LEATI_TRY(leati_zip_read_start(zip, member, dst, (size_t)member->bytes, err));
+    return compare_checksum(zip, member, dst, err);
+}
+
+leat_status leati_zip_check(const leati_zip *zip, const leati_zip_member *member, leat_error *err) {
+    return compare_checksum(zip, member, member->packed, err);
 }

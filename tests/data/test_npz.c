@@ -368,6 +368,52 @@ static void a_false_claim_asks_for_no_memory(void **state) {
     assert_null(npz);
 }
 
+/* The header is compared with the size of the member before all of the member is unpacked: the wrong checksum is not
+ * noticed. */
+static void a_member_longer_than_its_array_is_refused(void **state) {
+    (void)state;
+    static unsigned char long_member[4 << 20];
+    make_small();
+    memcpy(long_member, file.data, file.size);
+    file.size = 0;
+    bytes_add_deflated_zip(&file, "x.npy", long_member, sizeof long_member);
+    for (size_t at = 14; at < file.size; ++at)
+        if (memcmp(file.data + at, "PK\1\2", 4) == 0) file.data[at + 16] ^= 1;
+    leat_npz *npz;
+    leat_tensor tensor;
+    leat_error err = {0};
+    assert_int_equal(leati_npz_open_bytes(&npz, file.data, file.size, "a.npz", &err), LEAT_OK);
+    assert_int_equal(leat_npz_get(npz, "x", &tensor, &err), LEAT_EFORMAT);
+    assert_non_null(strstr(err.message, "the header promises 12 bytes"));
+    leat_npz_close(&npz);
+}
+
+static void a_damaged_stored_array_is_refused(void **state) {
+    (void)state;
+    static bytes saved;
+    int32_t numbers[3] = {1, 2, 3};
+    int64_t count = 3;
+    leat_error err = {0};
+    leat_tensor tensor = leat_tensor_view(LEAT_I32, 1, &count, numbers);
+    const char *name = "x";
+    assert_int_equal(leat_npz_write("stored.npz", &name, &tensor, 1, &err), LEAT_OK);
+    FILE *stream = fopen("stored.npz", "rb");
+    assert_non_null(stream);
+    saved.size = fread(saved.data, 1, sizeof saved.data, stream);
+    fclose(stream);
+    for (int damaged = 0; damaged < 2; ++damaged) {
+        leat_npz *npz;
+        leat_tensor found;
+        for (size_t at = 0; damaged && at + 12 < saved.size; ++at)
+            if (memcmp(saved.data + at, numbers, sizeof numbers) == 0) saved.data[at] ^= 4;
+        assert_int_equal(leati_npz_open_bytes(&npz, saved.data, saved.size, "a.npz", &err), LEAT_OK);
+        assert_int_equal(leat_npz_get(npz, "x", &found, &err), damaged ? LEAT_EFORMAT : LEAT_OK);
+        if (damaged) assert_non_null(strstr(err.message, "checksum"));
+        leat_npz_close(&npz);
+    }
+    remove("stored.npz");
+}
+
 static void npy_files_open_as_one_array(void **state) {
     (void)state;
     double data[4] = {1, 2, 3, 4};
@@ -400,6 +446,8 @@ int main(void) {
         cmocka_unit_test(no_damaged_byte_crashes),
         cmocka_unit_test(a_checksum_that_does_not_match_is_seen),
         cmocka_unit_test(a_false_claim_asks_for_no_memory),
+        cmocka_unit_test(a_member_longer_than_its_array_is_refused),
+        cmocka_unit_test(a_damaged_stored_array_is_refused),
         cmocka_unit_test(npy_files_open_as_one_array),
     };
     return cmocka_run_group_tests(tests, files_enter, files_leave);

@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "data/files.h"
+#include "data/idx.h"
 #include "data/spec.h"
 #include "leat/npz.h"
 #include "leat/source.h"
@@ -208,6 +209,30 @@ static void bytes_stay_bytes_without_scale(void **state) {
     assert_int_equal(((uint8_t *)t.batch.tensors[0].data)[44], 220);
     give(&t);
     leat_sequence_destroy(&s);
+}
+
+static void expect_idx_refused(const char *text) {
+    leati_array array;
+    void *unpacked = NULL;
+    leat_error err = {0};
+    assert_int_equal(leati_idx_parse(&array, &unpacked, file.data, file.size, "a.gz", &err), LEAT_EFORMAT);
+    assert_null(unpacked);
+    if (!strstr(err.message, text)) fail_msg("expected '%s' in: %s", text, err.message);
+}
+
+/* The dimensions limit what is unpacked, and the length of the compressed data limits the dimensions. */
+static void compressed_idx_files_unpack_to_their_dimensions(void **state) {
+    (void)state;
+    static unsigned char long_data[4 << 20];
+    make_images(1);
+    memcpy(long_data, file.data, file.size);
+    file.size = 0;
+    bytes_add_deflated(&file, long_data, sizeof long_data, 1);
+    expect_idx_refused("longer than its header says");
+    memset(long_data + 4, 0x7f, 4);
+    file.size = 0;
+    bytes_add_deflated(&file, long_data, 1000, 1);
+    expect_idx_refused("packed bytes can hold");
 }
 
 static void idx_numbers_of_all_types_are_big_endian(void **state) {
@@ -486,6 +511,7 @@ int main(void) {
         cmocka_unit_test(samples_come_by_their_numbers),
         cmocka_unit_test(idx_pictures_are_scaled_and_labels_one_hot),
         cmocka_unit_test(bytes_stay_bytes_without_scale),
+        cmocka_unit_test(compressed_idx_files_unpack_to_their_dimensions),
         cmocka_unit_test(idx_numbers_of_all_types_are_big_endian),
         cmocka_unit_test(every_truncated_idx_is_refused),
         cmocka_unit_test(foreign_idx_files_are_refused),

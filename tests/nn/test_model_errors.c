@@ -400,7 +400,7 @@ static void test_graphs(void **state) {
 
 static const wrong texts[] = {
     {"", LEAT_EFORMAT, {"JSON, line 1"}},
-    {"[]", LEAT_EFORMAT, {"Sequential, Model or Functional", "none"}},
+    {"[]", LEAT_EFORMAT, {"class_name", "received a list"}},
     {"{\"class_name\": \"Dense\"}", LEAT_EFORMAT, {"Sequential, Model or Functional", "Dense"}},
     {"{\"class_name\": \"Model\"}", LEAT_EFORMAT, {"Model", "configuration"}},
     {"{\"class_name\": \"Sequential\", \"config\": []}", LEAT_EINVAL, {"build_input_shape"}},

@@ -185,7 +185,29 @@ static leat_status translate_item(json_t *item, leat_error *err) {
 
 /* ---- Wholes ---- */
 
+/* Returns a JSON type's name for messages. */
+static const char *type_name(const json_t *value) {
+    switch (json_typeof(value)) {
+    case JSON_ARRAY: return "a list";
+    case JSON_STRING: return "a string";
+    case JSON_INTEGER:
+    case JSON_REAL: return "a number";
+    case JSON_TRUE:
+    case JSON_FALSE: return "true or false";
+    case JSON_NULL: return "null";
+    case JSON_OBJECT: break;
+    }
+    return "an object";
+}
+
 leat_status leati_translate_model(const json_t *root, json_t **out, leat_error *err) {
+    *out = NULL;
+    if (!json_is_object(root))
+        return leati_fail(
+            err, LEAT_EFORMAT,
+            "expected the configuration of a model, an object with \"class_name\" and \"config\", "
+            "received %s",
+            root ? type_name(root) : "nothing");
     *out = leati_is_modern(root) ? json_deep_copy(root) : json_incref((json_t *)(uintptr_t)root);
     if (!*out) return no_memory(err);
     if (!leati_is_modern(root)) return LEAT_OK;
