@@ -60,6 +60,7 @@ leat_status leat_model_clone(leat_model **out, const leat_model *model, bool cop
     }
     if (copy_weights) clone->seed = model->seed;
     clone->gradient_checkpointing = model->gradient_checkpointing;
+    clone->keras3 = model->keras3;
     clone->deterministic = model->deterministic;
     clone->unfolded = model->unfolded;
     clone->tuning = model->tuning;

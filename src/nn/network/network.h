@@ -72,6 +72,7 @@ struct leat_model {
     int32_t input_count, output_count;
     leati_source *inputs, *outputs;
     bool trainable;
+    bool keras3; /* the configuration came from current Keras: .h5 files and JSON go back in its form */
     bool gradient_checkpointing;                /* leat_model_set_gradient_checkpointing */
     bool deterministic;                         /* leat_model_set_deterministic */
     bool unfolded;                              /* leat_model_set_folding(false) */
