@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Loads .keras archives: zip files of config.json, metadata.json and model.weights.h5.  Room: formats. */
-#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -90,22 +89,17 @@ static void close_archive(archive *a) {
     json_decref(a->compilation);
 }
 
-static void state_name(void *user, int index, char *out, size_t bytes) {
-    (void)user;
-    snprintf(out, bytes, "optimizer/vars/%d", index);
-}
-
 static leat_status read_training(const archive *a, const leati_placement *placement, leat_model *model,
                                  leat_error *err) {
     char path[64];
     int count = 0;
     if (!a->compilation) return LEAT_OK;
     LEATI_TRY(leati_prefix(leati_model_compile_config(model, a->compilation, err), err, "compile_config"));
-    for (state_name(NULL, 0, path, sizeof path); leati_h5_has_object(a->weights, path); ++count)
-        state_name(NULL, count + 1, path, sizeof path);
+    for (leati_keras3_state_path(NULL, 0, path, sizeof path); leati_h5_has_object(a->weights, path); ++count)
+        leati_keras3_state_path(NULL, count + 1, path, sizeof path);
     if (count < 3 && count < leati_keras3_state_count(model))
         return LEAT_OK; /* the optimizer has no slots yet: the model was never trained */
-    return leati_keras3_read_state(placement, a->weights, model, count, state_name, NULL, err);
+    return leati_keras3_read_state(placement, a->weights, model, count, leati_keras3_state_path, NULL, err);
 }
 
 static leat_status read_model(leat_model **out, const archive *a, const leat_registry *registry,
