@@ -482,12 +482,40 @@ static void test_refused(void **state) {
     }
 }
 
+/* The names of losses and the options of optimizers that current Keras gets are read again. */
+static void test_compilations(void **state) {
+    (void)state;
+    static const char *const losses[] = {"logcosh",          "huber_loss", "kullback_leibler_divergence",
+                                         "cosine_proximity", "mse",        "Huber(delta=2)"};
+    for (size_t i = 0; i < sizeof losses / sizeof losses[0]; ++i) {
+        leat_error err = {0};
+        char path[128];
+        leat_model *model = load(FILES "keras3_lstm.keras"), *again = NULL;
+        leat_compile_options options = leat_compile_options_default();
+        options.loss = losses[i];
+        options.optimizer = "SGD(learning_rate=0.25, momentum=0.5, decay=0.125, clipnorm=2.0)";
+        must(leat_model_compile(model, &options, &err), &err);
+        must(leat_model_save(model, in_folder("compiled.keras", path), true, &err), &err);
+        again = load(path);
+        const leati_optimizer_config *a = &model->compiled.optimizer->config,
+                                     *b = &again->compiled.optimizer->config;
+        assert_true(a->learning_rate == b->learning_rate && a->momentum == b->momentum &&
+                    a->decay == b->decay);
+        assert_true(b->global_clipnorm == 2.0); /* the meaning of 2.3.1's clipnorm */
+        assert_ptr_equal(model->compiled.losses[0].type, again->compiled.losses[0].type);
+        leat_model_destroy(&again);
+        leat_model_destroy(&model);
+        remove(path);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_archive_configuration), cmocka_unit_test(test_archive_weights),
         cmocka_unit_test(test_h5_attributes),         cmocka_unit_test(test_read_back),
         cmocka_unit_test(test_weights_file),          cmocka_unit_test(test_memory_equals_file),
         cmocka_unit_test(test_translated_forward),    cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_compilations),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
