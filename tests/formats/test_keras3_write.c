@@ -470,6 +470,9 @@ static void test_refused(void **state) {
         {"{\"class_name\": \"UpSampling2D\", \"config\": {\"name\": \"a\", \"interpolation\": \"bilinear\", "
          "\"batch_input_shape\": [null, 4, 4, 1]}}",
          "layer 'a' (UpSampling2D): interpolation: current Keras samples 'bilinear' at other points"},
+        {"{\"class_name\": \"ReLU\", \"config\": {\"name\": \"a\", \"threshold\": -0.5, "
+         "\"batch_input_shape\": [null, 4]}}",
+         "layer 'a' (ReLU): threshold: current Keras expects at least 0"},
         {"{\"class_name\": \"CuDNNLSTM\", \"config\": {\"name\": \"a\", \"units\": 2, \"batch_input_shape\": "
          "[null, 4, 3]}}",
          "use LSTM, into which leat_model_load_weights converts"},

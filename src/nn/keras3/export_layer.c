@@ -225,6 +225,10 @@ static leat_status check_class(const char *class_name, const json_t *config, lea
                           "interpolation: current Keras samples '%s' at other points than Keras 2.3.1; save "
                           "the model as .h5 for Keras 2.3.1",
                           interpolation);
+    if (strcmp(class_name, "ReLU") == 0 && json_number_value(json_object_get(config, "threshold")) < 0)
+        return leati_fail(
+            err, LEAT_ENOTSUP,
+            "threshold: current Keras expects at least 0; save the model as .h5 for Keras 2.3.1");
     if (json_integer_value(json_object_get(config, "num_constants")) > 0)
         return leati_fail(err, LEAT_ENOTSUP,
                           "num_constants: current Keras has no constants of recurrent layers");
