@@ -138,8 +138,9 @@ LEAT_API LEAT_CHECKED leat_status leat_model_from_json_with(leat_model **out, co
 LEAT_API LEAT_CHECKED leat_status leat_model_clone(leat_model **out, const leat_model *model,
                                                    bool copy_weights, leat_error *err);
 
-/** Gives the architecture as JSON, like model.to_json().
- *  @param[out] out  A string for leat_string_free; NULL on failure.  Errors: LEAT_ENOMEM. */
+/** Gives the architecture as JSON, like model.to_json(), in the form of the Keras that the model came from.
+ *  @param[out] out  A string for leat_string_free; NULL on failure.
+ *  Errors: LEAT_ENOTSUP as in leat_model_save; LEAT_ENOMEM. */
 LEAT_API LEAT_CHECKED leat_status leat_model_to_json(const leat_model *model, char **out, leat_error *err);
 
 /** Gives Keras's table of the layers, like model.summary().
@@ -173,26 +174,31 @@ LEAT_API LEAT_CHECKED leat_status leat_model_load(leat_model **out, const char *
 LEAT_API LEAT_CHECKED leat_status leat_model_load_with(leat_model **out, const char *path,
                                                        const leat_registry *registry, leat_error *err);
 
-/** Saves the model as a .h5 file, like model.save(path, include_optimizer).  The file is replaced atomically
- *  (leat_file_replace): symbolic links are followed, and on failure the old file is unchanged.
+/** Saves the model, like model.save(path, include_optimizer).  A path that ends in ".keras" gets an archive of current
+ *  Keras; any other path gets a .h5 file, in the form of the Keras that the model came from (2.3.1 for a model that was
+ *  built in C).  The file is replaced atomically (leat_file_replace): symbolic links are followed, and on failure the
+ *  old file is unchanged.
  *  @param include_optimizer  True: the file also contains the arguments of compile and the optimizer's state, if
  *  the model is compiled.
- *  Errors: LEAT_EINVAL the path is not a regular file; LEAT_EIO; LEAT_ENOMEM.
+ *  Errors: LEAT_EINVAL the path is not a regular file; LEAT_EIO; LEAT_ENOTSUP current Keras does not have a layer, or
+ *  computes it in another way: the message names the layer; LEAT_ENOMEM.
  *  Threads: a call on the model, which is not changed. */
 LEAT_API LEAT_CHECKED leat_status leat_model_save(const leat_model *model, const char *path,
                                                   bool include_optimizer, leat_error *err);
 
-/** Loads the weights from a .h5 file of weights or of a whole model, like model.load_weights(path, by_name).
+/** Loads the weights from a .h5 file of weights or of a whole model, or from a .weights.h5 file of current Keras, like
+ *  model.load_weights(path, by_name).
  *  @param by_name  True: layers are matched by name, and layers that are not in the file keep their weights.
- *  False: layers are matched by their order.
+ *  False: layers are matched by their order; those of a .weights.h5 file by their classes and order.
  *  Errors: LEAT_ENOTFOUND, LEAT_EIO the file; LEAT_EFORMAT the file is damaged, or its layers or weights are not
- *  those of the model; LEAT_ESHAPE a weight has another shape; LEAT_ENOTSUP the file has the layout of Keras 3's
- *  .weights.h5; LEAT_ENOMEM.  After a failure some weights may have changed. */
+ *  those of the model; LEAT_ESHAPE a weight has another shape; LEAT_ENOTSUP by_name with a .weights.h5 file;
+ *  LEAT_ENOMEM.  After a failure some weights may have changed. */
 LEAT_API LEAT_CHECKED leat_status leat_model_load_weights(leat_model *model, const char *path, bool by_name,
                                                           leat_error *err);
 
-/** Saves the weights as a .h5 file, like model.save_weights(path).  The file is replaced atomically
- *  (leat_file_replace).
+/** Saves the weights as a .h5 file, like model.save_weights(path).  A path that ends in ".weights.h5" gets the layout
+ *  of current Keras, with the optimizer's state if the model is compiled, as Keras writes it.  The file is replaced
+ *  atomically (leat_file_replace).
  *  Errors: as in leat_model_save.  Threads: a call on the model, which is not changed. */
 LEAT_API LEAT_CHECKED leat_status leat_model_save_weights(const leat_model *model, const char *path,
                                                           leat_error *err);
@@ -201,7 +207,11 @@ LEAT_API LEAT_CHECKED leat_status leat_model_save_weights(const leat_model *mode
 
 /** The format of a file that leat writes into memory.  (leat_model_to_json gives the architecture only.) */
 typedef enum leat_model_format {
-    LEAT_MODEL_FORMAT_H5 = 0 /**< Keras's .h5 file, as leat_model_save and leat_model_save_weights write it */
+    /** Keras's .h5 file, as leat_model_save and leat_model_save_weights write it for a path that ends in ".h5". */
+    LEAT_MODEL_FORMAT_H5 = 0,
+    /** The file of current Keras: the archive that leat_model_save writes for a path that ends in ".keras", and the
+     *  weights that leat_model_save_weights writes for a path that ends in ".weights.h5". */
+    LEAT_MODEL_FORMAT_KERAS = 1
 } leat_model_format;
 
 /** Like leat_model_load_with, but the content of the file is in memory: a .h5 file, a .keras archive or an
@@ -218,7 +228,7 @@ LEAT_API LEAT_CHECKED leat_status leat_model_load_memory(leat_model **out, const
 /** Like leat_model_save, but writes the same bytes into memory.
  *  @param[out] out  The content of the file, for leat_bytes_free; NULL on failure.
  *  @param[out] bytes  Its length; 0 on failure.
- *  Errors: LEAT_EINVAL unknown format; LEAT_ENOMEM.
+ *  Errors: LEAT_EINVAL unknown format; LEAT_ENOTSUP as in leat_model_save; LEAT_ENOMEM.
  *  Threads: a call on the model, which is not changed. */
 LEAT_API LEAT_CHECKED leat_status leat_model_save_memory(const leat_model *model, leat_model_format format,
                                                          bool include_optimizer, void **out, size_t *bytes,

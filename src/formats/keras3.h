@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads files of current Keras (docs/formats/keras3.md): the .keras archive, and the weights in its
+/* Reads and writes files of current Keras (docs/formats/keras3.md): the .keras archive, and the weights in its
  * model.weights.h5. */
 #ifndef LEATI_FORMATS_KERAS3_H
 #define LEATI_FORMATS_KERAS3_H
 
 #include "h5/h5.h"
 #include "nn/model/model.h"
+#include "zip/zip.h"
 
 /* A weight, and the path of its dataset: "layers/dense_1/vars/0". */
 typedef struct leati_placed_weight {
@@ -13,10 +14,17 @@ typedef struct leati_placed_weight {
     const leati_weight *weight;
 } leati_placed_weight;
 
-/* All weights of a model in the order of current Keras, which is the order of the layers in the configuration. */
+/* The group of a layer's own variables, "layers/dense_1/vars", which has the layer's name as an attribute. */
+typedef struct leati_placed_group {
+    char path[264], name[LEAT_NAME_BYTES];
+} leati_placed_group;
+
+/* All weights of a model in the order of current Keras, which is the order of the layers in the configuration; and
+ * the groups of all its layers, first that of the model. */
 typedef struct leati_placement {
-    int32_t count, capacity;
+    int32_t count, capacity, group_count, group_capacity;
     leati_placed_weight *items;
+    leati_placed_group *groups;
 } leati_placement;
 /* Makes a placement, for leati_placement_fini, from a configuration in the form of Keras 2.3.1.
  * Errors: LEAT_ENOTSUP a path that is too long; LEAT_EFORMAT a layer without a name; LEAT_ENOMEM. */
@@ -24,17 +32,42 @@ leat_status leati_placement_make(leati_placement *out, const leat_model *model, 
                                  leat_error *err);
 void leati_placement_fini(leati_placement *placement);
 
+/* Makes the placement of the files that are written of a model. */
+leat_status leati_placement_of(leati_placement *out, const leat_model *model, leat_error *err);
+
 /* Reads the values of all placed weights from the file into the model. */
 leat_status leati_placement_read(const leati_placement *placement, leati_h5 *file, leat_model *model,
                                  leat_error *err);
 
 /* Writes the path of the dataset of the optimizer's variable `index` into `out`. */
 typedef void (*leati_state_name)(void *user, int index, char *out, size_t bytes);
-/* Reads the optimizer's `count` variables in current Keras's order: iteration, learning_rate, then the slots. */
+/* Reads the optimizer's `count` variables in current Keras's order: iteration, learning_rate (unless the learning rate
+ * is a schedule), then the slots. */
 leat_status leati_keras3_read_state(const leati_placement *placement, leati_h5 *file, leat_model *model,
                                     int count, leati_state_name name_of, void *user, leat_error *err);
 /* Returns the number of variables that the optimizer of a compiled model has. */
 int leati_keras3_state_count(const leat_model *model);
+/* Writes the optimizer's variables. */
+leat_status leati_keras3_write_state(const leati_placement *placement, leati_h5 *file,
+                                     const leat_model *model, leati_state_name name_of, void *user,
+                                     leat_error *err);
+/* Writes the path of the optimizer's variable `index` in .keras and .weights.h5 files. */
+void leati_keras3_state_path(void *user, int index, char *out, size_t bytes);
+
+/* Write the content of a file: model.weights.h5 of an archive or a .weights.h5 file, and an .h5 file as current Keras
+ * writes it. */
+leat_status leati_keras3_write_weights(leati_h5 *file, const leat_model *model, bool include_optimizer,
+                                       leat_error *err);
+leat_status leati_keras3_write_h5(leati_h5 *file, const leat_model *model, bool include_optimizer,
+                                  leat_error *err);
+/* Writes the members of a .keras archive. */
+leat_status leati_keras3_write_archive(leati_zip_writer *zip, const leat_model *model, bool include_optimizer,
+                                       leat_error *err);
+
+/* True if the file has weights in the layout of .weights.h5. */
+bool leati_keras3_has_weights(leati_h5 *file);
+/* Reads the weights of a .weights.h5 file into the model. */
+leat_status leati_keras3_read_weights(leati_h5 *file, leat_model *model, leat_error *err);
 
 /* Loads a .keras archive, as leat_model_load_with does. */
 leat_status leati_keras3_load(leat_model **out, const char *path, const leat_registry *registry,

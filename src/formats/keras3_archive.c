@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Loads .keras archives: zip files of config.json, metadata.json and model.weights.h5.  Room: formats. */
-#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -103,17 +102,12 @@ static void close_archive(archive *a) {
     json_decref(a->compilation);
 }
 
-static void state_name(void *user, int index, char *out, size_t bytes) {
-    (void)user;
-    snprintf(out, bytes, "optimizer/vars/%d", index);
-}
-
 /* Counts the variables of the optimizer. */
 static leat_status count_state(leati_h5 *weights, int *count, leat_error *err) {
     char path[64];
     bool exists = false;
     for (*count = 0;; ++*count) {
-        state_name(NULL, *count, path, sizeof path);
+        leati_keras3_state_path(NULL, *count, path, sizeof path);
         LEATI_TRY(leati_h5_exists(weights, path, &exists, err));
         if (!exists) return LEAT_OK;
     }
@@ -127,7 +121,7 @@ static leat_status read_training(const archive *a, const leati_placement *placem
     LEATI_TRY(count_state(a->weights, &count, err));
     if (count < 3 && count < leati_keras3_state_count(model))
         return LEAT_OK; /* the optimizer has no slots yet: the model was never trained */
-    return leati_keras3_read_state(placement, a->weights, model, count, state_name, NULL, err);
+    return leati_keras3_read_state(placement, a->weights, model, count, leati_keras3_state_path, NULL, err);
 }
 
 static leat_status read_model(leat_model **out, archive *a, const leat_registry *registry, leat_error *err) {

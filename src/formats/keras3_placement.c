@@ -9,8 +9,8 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "formats/keras_h5.h"
 #include "nn/config/object.h"
+#include "nn/keras3/export_layer.h"
 #include "nn/layers/types.h"
 #include "nn/network/network.h"
 
@@ -36,6 +36,21 @@ static leat_status add(leati_placement *out, const char *group, const char *path
     return LEAT_OK;
 }
 
+static leat_status add_group(leati_placement *out, const char *path, const char *name, leat_error *err) {
+    if (out->group_count == out->group_capacity) {
+        int32_t capacity = out->group_capacity ? 2 * out->group_capacity : 16;
+        void *grown = leati_realloc(out->groups, (size_t)capacity, sizeof *out->groups);
+        if (!grown)
+            return leati_fail_memory(err, (size_t)capacity * sizeof *out->groups, "the paths of layers");
+        out->groups = grown;
+        out->group_capacity = capacity;
+    }
+    leati_placed_group *group = &out->groups[out->group_count++];
+    snprintf(group->path, sizeof group->path, "%svars", path);
+    snprintf(group->name, sizeof group->name, "%s", name);
+    return LEAT_OK;
+}
+
 static leat_status add_layer(leati_placement *out, const char *group, const leati_layer *layer,
                              leat_error *err) {
     for (int32_t i = 0; i < layer->weight_count; ++i) {
@@ -54,6 +69,9 @@ static const char *group_name(const leat_model *model, const json_t *item) {
     int32_t member = leati_network_find(model, leati_item_name(item));
     const leati_layer *layer = member < 0 ? NULL : model->members[member].layer;
     const leati_layer_type *type = layer ? layer->type : leati_layer_find(leati_item_class(item));
+    const leati_layer_type *current = type ? leati_layer_find(leati_keras3_class(type->class_name)) : NULL;
+    if (current && leati_layer_find(type->class_name) == type) type = current;
+    if (type == &leati_layer_input) return "input_layer";
     if (type == &leati_layer_conv_lstm2d)
         return "conv_lstm2d"; /* Keras's rule for names would give conv_lst_m2d */
     return type ? type->name_prefix : "";
@@ -73,6 +91,7 @@ static leat_status add_item(leati_placement *out, const char *group, const leat_
     if (length < 0 || (size_t)length >= sizeof inner)
         return leati_fail(err, LEAT_ENOTSUP,
                           "the path of a weight is too long: too many models inside models");
+    LEATI_TRY(add_group(out, inner, leati_item_name(item), err));
     const leati_member *member = &model->members[index];
     const leat_model *nested = leati_member_model(member);
     const json_t *config = json_object_get(item, "config");
@@ -104,7 +123,8 @@ static leat_status add_model(leati_placement *out, const char *group, const leat
 leat_status leati_placement_make(leati_placement *out, const leat_model *model, const json_t *config,
                                  leat_error *err) {
     *out = (leati_placement){0};
-    leat_status status = add_model(out, "", model, json_object_get(config, "config"), err);
+    leat_status status = add_group(out, "", model->name, err);
+    if (status == LEAT_OK) status = add_model(out, "", model, json_object_get(config, "config"), err);
     if (status == LEAT_OK && out->count != model->weights.count)
         status = leati_fail(err, LEAT_EFORMAT,
                             "expected the paths of %d weights, found %d: some layers have no name",
@@ -115,6 +135,7 @@ leat_status leati_placement_make(leati_placement *out, const leat_model *model, 
 
 void leati_placement_fini(leati_placement *placement) {
     leati_free(placement->items);
+    leati_free(placement->groups);
     *placement = (leati_placement){0};
 }
 
@@ -126,67 +147,6 @@ leat_status leati_placement_read(const leati_placement *placement, leati_h5 *fil
             leat_tensor_view(weight->desc.dtype, weight->desc.rank, weight->desc.shape,
                              (char *)model->weights.slab[LEATI_SLAB_WEIGHTS] + weight->offset_bytes);
         LEATI_TRY(leati_h5_read(file, placement->items[i].path, &tensor, err));
-    }
-    return LEAT_OK;
-}
-
-/* ---- The optimizer's state ---- */
-
-enum { iteration_and_rate = 2 };
-
-/* Nadam has one more variable, the last: the product of its schedule. */
-int leati_keras3_state_count(const leat_model *model) {
-    const leati_optimizer *optimizer = model->compiled.optimizer;
-    return iteration_and_rate + (optimizer->type->has_schedule ? 1 : 0) +
-           leati_optimizer_slab_count(optimizer) * model->weights.trainable_count;
-}
-
-/* Returns the index, for leati_optimizer_weight_at, of slot `slot` of the trainable weight `weight`. */
-static int slot_index(const leat_model *model, int slot, int weight) {
-    int first = model->compiled.optimizer->type->has_schedule ? 2 : 1;
-    return first + slot * model->weights.trainable_count + weight;
-}
-
-/* Returns the number of slots that the file interleaves weight by weight: the first two, or all slots of
- * Adafactor, or none of RMSprop.  Each further slot follows as a block of its own. */
-static int slots_together(const leati_optimizer *optimizer) {
-    int slots = leati_optimizer_slot_count(optimizer);
-    if (optimizer->type->slots_apart) return 0;
-    return slots < 2 || optimizer->type->slot_desc ? slots : 2;
-}
-
-/* The moving averages of the weights (use_ema) come before the slots. */
-leat_status leati_keras3_read_state(const leati_placement *placement, leati_h5 *file, leat_model *model,
-                                    int count, leati_state_name name_of, void *user, leat_error *err) {
-    const leati_optimizer *optimizer = model->compiled.optimizer;
-    int slots = leati_optimizer_slot_count(optimizer), pairs = slots_together(optimizer);
-    int trainable = model->weights.trainable_count, done = 0;
-    int first = iteration_and_rate + (optimizer->config.use_ema ? trainable : 0);
-    char path[512];
-    if (count != leati_keras3_state_count(model))
-        return leati_fail(err, LEAT_EFORMAT, "the optimizer's state: expected %d variables, found %d",
-                          leati_keras3_state_count(model), count);
-    name_of(user, 0, path, sizeof path);
-    LEATI_TRY(leati_keras_h5_read_optimizer_weight(file, path, model, 0, err));
-    if (optimizer->type->has_schedule) {
-        name_of(user, count - 1, path, sizeof path);
-        LEATI_TRY(leati_keras_h5_read_optimizer_weight(file, path, model, 1, err));
-    }
-    for (int32_t i = 0; i < placement->count; ++i) {
-        int entry = placement->items[i].weight->entry;
-        if (entry >= trainable) continue;
-        for (int slot = 0; slot < slots; ++slot) {
-            int position = slot < pairs ? pairs * done + slot : slot * trainable + done;
-            name_of(user, first + position, path, sizeof path);
-            LEATI_TRY(
-                leati_keras_h5_read_optimizer_weight(file, path, model, slot_index(model, slot, entry), err));
-        }
-        if (optimizer->config.use_ema) {
-            name_of(user, iteration_and_rate + done, path, sizeof path);
-            LEATI_TRY(leati_keras_h5_read_optimizer_weight(
-                file, path, model, slot_index(model, leati_optimizer_file_slots(optimizer), entry), err));
-        }
-        ++done;
     }
     return LEAT_OK;
 }

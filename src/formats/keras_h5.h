@@ -16,8 +16,10 @@ leat_status leati_keras_h5_read_weights(leati_h5 *file, const char *group, leat_
                                         leat_error *err);
 /* Reads all weights of the model by name.  Errors: also LEAT_EFORMAT the file lacks a layer. */
 leat_status leati_keras_h5_read_all(leati_h5 *file, const char *group, leat_model *model, leat_error *err);
-leat_status leati_keras_h5_write_weights(leati_h5 *file, const char *group, const leat_model *model,
-                                         leat_error *err);
+/* Writes all weights.  `version` is the version of Keras that the file names: files of current Keras (3) have names
+ * of weights without ":0". */
+leat_status leati_keras_h5_write_weights(leati_h5 *file, const char *group, const char *version,
+                                         const leat_model *model, leat_error *err);
 
 /* Reads weight `index` of a compiled model's optimizer from a dataset.  Errors: LEAT_ESHAPE another number of
  * elements. */

@@ -22,9 +22,10 @@ leat_status leati_keras_h5_find(leati_h5 *file, const char **group, leat_error *
         *group = "/";
     else if (leati_h5_has_object(file, "layers") ||
              leati_h5_has_object(file, "_layer_checkpoint_dependencies"))
-        return leati_fail(err, LEAT_ENOTSUP,
-                          "the file has weights in Keras 3's layout (.weights.h5), which is not supported; "
-                          "save the model as .h5");
+        return leati_fail(
+            err, LEAT_ENOTSUP,
+            "the file has weights in Keras 3's layout (.weights.h5), which leat reads by order only: "
+            "load the weights without by_name");
     else
         return leati_fail(err, LEAT_EFORMAT,
                           "expected the group 'model_weights' or the attribute 'layer_names' of a Keras "
@@ -194,23 +195,42 @@ leat_status leati_keras_h5_read_weights(leati_h5 *file, const char *group, leat_
     return status;
 }
 
+/* Writes one weight of a layer as a dataset of that name in the group `path`. */
+static leat_status write_weight(leati_h5 *file, const char *path, const char *name, const leat_model *model,
+                                int member, int index, leat_error *err) {
+    char dataset[path_bytes];
+    leat_tensor tensor = weight_view(model, leati_member_weight(model, member, index));
+    member_path(dataset, path, name);
+    return leati_h5_write(file, dataset, &tensor, err);
+}
+
+/* Copies the names of a layer's weights; without ":0" for current Keras. */
+static leat_status copy_names(const leat_model *model, int member, bool current, char **names,
+                              leat_error *err) {
+    for (int i = 0; i < leati_member_weight_count(model, member); ++i) {
+        names[i] = leati_strdup(leati_member_weight_name(model, member, i));
+        if (!names[i]) return leati_fail_memory(err, path_bytes, "names");
+        size_t length = strlen(names[i]);
+        if (current && length > 2 && strcmp(names[i] + length - 2, ":0") == 0) names[i][length - 2] = '\0';
+    }
+    return LEAT_OK;
+}
+
 /* Writes the group of a layer, with a dataset for each weight.  The name of a dataset is the name of the weight in
  * Keras, "dense_1/kernel:0"; in a nested model it begins with the name of the inner layer. */
-static leat_status write_layer(leati_h5 *file, const char *path, const leat_model *model, int member,
-                               leat_error *err) {
+static leat_status write_layer(leati_h5 *file, const char *path, bool current, const leat_model *model,
+                               int member, leat_error *err) {
     int count = leati_member_weight_count(model, member);
-    const char **names = leati_calloc((size_t)count, sizeof *names);
+    char **names = leati_calloc((size_t)count + 1, sizeof *names);
     if (!names) return leati_fail_memory(err, (size_t)count * sizeof *names, "names");
-    for (int i = 0; i < count; ++i) names[i] = leati_member_weight_name(model, member, i);
-    leat_status status = leati_h5_write_group(file, path, err);
+    leat_status status = copy_names(model, member, current, names, err);
+    if (status == LEAT_OK) status = leati_h5_write_group(file, path, err);
     if (status == LEAT_OK)
-        status = leati_h5_write_strings(file, path, "weight_names", names, (size_t)count, err);
-    for (int i = 0; status == LEAT_OK && i < count; ++i) {
-        char dataset[path_bytes];
-        leat_tensor tensor = weight_view(model, leati_member_weight(model, member, i));
-        member_path(dataset, path, names[i]);
-        status = leati_h5_write(file, dataset, &tensor, err);
-    }
+        status = leati_h5_write_strings(file, path, "weight_names", (const char *const *)names, (size_t)count,
+                                        err);
+    for (int i = 0; status == LEAT_OK && i < count; ++i)
+        status = write_weight(file, path, names[i], model, member, i, err);
+    for (int i = 0; i < count; ++i) leati_free(names[i]);
     leati_free(names);
     return status;
 }
@@ -225,16 +245,16 @@ static leat_status write_names(leati_h5 *file, const char *group, const leat_mod
     return status;
 }
 
-leat_status leati_keras_h5_write_weights(leati_h5 *file, const char *group, const leat_model *model,
-                                         leat_error *err) {
+leat_status leati_keras_h5_write_weights(leati_h5 *file, const char *group, const char *version,
+                                         const leat_model *model, leat_error *err) {
     if (strcmp(group, "/") != 0) LEATI_TRY(leati_h5_write_group(file, group, err));
     LEATI_TRY(write_names(file, group, model, err));
     LEATI_TRY(leati_h5_write_string(file, group, "backend", "tensorflow", err));
-    LEATI_TRY(leati_h5_write_string(file, group, "keras_version", "2.3.1", err));
+    LEATI_TRY(leati_h5_write_string(file, group, "keras_version", version, err));
     for (int i = 0; i < model->member_count; ++i) {
         char path[path_bytes];
         member_path(path, group, leati_member_name(model, i));
-        LEATI_TRY(write_layer(file, path, model, i, err));
+        LEATI_TRY(write_layer(file, path, version[0] >= '3', model, i, err));
     }
     return LEAT_OK;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loads and saves models and weights, in files and in memory: recognises the format, reads and writes Keras's .h5
- * files. Room: formats. */
+/* Loads models and weights from files and from memory: recognises the format, reads Keras's .h5 files.
+ * Room: formats. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,14 +71,16 @@ static leat_status read_json(leati_h5 *file, const char *name, json_t **out, lea
     return leati_prefix(status, err, "attribute '%s'", name);
 }
 
-/* Adds the attribute keras_version of the root to the configuration: the version of Keras decides the defaults of
- * layers. */
-static void add_version(leati_h5 *file, json_t *config) {
+/* Adds the attribute keras_version of the root to the configuration: the version of Keras decides the form, and the
+ * defaults of layers.  A version that is no string is ignored.  Errors: LEAT_ENOMEM. */
+static leat_status add_version(leati_h5 *file, json_t *config, leat_error *err) {
     char *version = NULL;
-    if (json_is_object(config) && !json_object_get(config, "keras_version") &&
-        leati_h5_read_string(file, "/", "keras_version", &version, NULL) == LEAT_OK)
-        json_object_set_new(config, "keras_version", json_string(version));
+    if (!json_is_object(config) || json_object_get(config, "keras_version")) return LEAT_OK;
+    leat_status status = leati_h5_read_string(file, "/", "keras_version", &version, err);
+    if (status == LEAT_OK && json_object_set_new(config, "keras_version", json_string(version)) != 0)
+        status = leati_fail(err, LEAT_ENOMEM, "no memory for the version of Keras");
     leati_free(version);
+    return status == LEAT_ENOMEM ? status : LEAT_OK;
 }
 
 /* Reads the configuration and translates it into the form of Keras 2.3.1. */
@@ -91,8 +93,8 @@ static leat_status read_config(leati_h5 *file, json_t **out, leat_error *err) {
             "the file has no attribute 'model_config', so it has weights only; load or build the "
             "architecture first, then load the weights with leat_model_load_weights");
     LEATI_TRY(read_json(file, "model_config", &config, err));
-    add_version(file, config);
-    leat_status status = leati_prefix(leati_translate_model(config, out, err), err, "model");
+    leat_status status = add_version(file, config, err);
+    if (status == LEAT_OK) status = leati_prefix(leati_translate_model(config, out, err), err, "model");
     json_decref(config);
     return status;
 }
@@ -123,7 +125,8 @@ static leat_status read_modern_state(leati_h5 *file, leat_model *model, const js
         return LEAT_OK;
     LEATI_TRY(leati_h5_read_strings(file, "optimizer_weights", "weight_names", &names, err));
     leat_status status = leati_placement_make(&placement, model, config, err);
-    if (status == LEAT_OK && names.count > 2)
+    /* Without slots the model was never trained, unless the optimizer has none. */
+    if (status == LEAT_OK && (names.count > 2 || (int)names.count >= leati_keras3_state_count(model)))
         status = leati_keras3_read_state(&placement, file, model, (int)names.count, state_name, &names, err);
     leati_placement_fini(&placement);
     leati_h5_strings_fini(&names);
@@ -210,12 +213,17 @@ leat_status leat_model_load_memory(leat_model **out, const void *data, size_t by
     return fail_kind(memory_label, err);
 }
 
+static leat_status read_weights(leat_model *model, leati_h5 *file, bool by_name, leat_error *err) {
+    const char *group = NULL;
+    if (leati_keras3_has_weights(file) && !by_name) return leati_keras3_read_weights(file, model, err);
+    LEATI_TRY(leati_keras_h5_find(file, &group, err));
+    return leati_keras_h5_read_weights(file, group, model, by_name, err);
+}
+
 /* Closes the file in every case. */
 static leat_status load_weights(leat_model *model, leati_h5 *file, const char *label, bool by_name,
                                 leat_error *err) {
-    const char *group = NULL;
-    leat_status status = leati_keras_h5_find(file, &group, err);
-    if (status == LEAT_OK) status = leati_keras_h5_read_weights(file, group, model, by_name, err);
+    leat_status status = read_weights(model, file, by_name, err);
     leati_model_weights_changed(model); /* some of the weights have changed even after a failure */
     leati_h5_close(&file, NULL);
     return leati_prefix(status, err, "'%s'", label);
@@ -236,124 +244,4 @@ leat_status leat_model_load_weights_memory(leat_model *model, const void *data, 
     leati_h5 *file = NULL;
     LEATI_TRY(leati_h5_open_bytes(&file, memory_label, data, bytes, err));
     return load_weights(model, file, memory_label, by_name, err);
-}
-
-static leat_status write_json(leati_h5 *file, const char *name, const json_t *value, leat_error *err) {
-    char *text = NULL;
-    LEATI_TRY(leati_json_write(value, &text, err));
-    leat_status status = leati_h5_write_string(file, "/", name, text, err);
-    leati_free(text);
-    return status;
-}
-
-static leat_status write_training(leati_h5 *file, const leat_model *model, leat_error *err) {
-    json_t *config = NULL;
-    LEATI_TRY(leati_model_training_config(model, &config, err));
-    leat_status status = write_json(file, "training_config", config, err);
-    json_decref(config);
-    LEATI_TRY(status);
-    return leati_keras_h5_write_optimizer(file, model, err);
-}
-
-static leat_status write_model(leati_h5 *file, const leat_model *model, bool include_optimizer,
-                               leat_error *err) {
-    json_t *config = NULL;
-    LEATI_TRY(leati_model_config(model, &config, err));
-    leat_status status = write_json(file, "model_config", config, err);
-    json_decref(config);
-    LEATI_TRY(status);
-    LEATI_TRY(leati_h5_write_string(file, "/", "keras_version", "2.3.1", err));
-    LEATI_TRY(leati_h5_write_string(file, "/", "backend", "tensorflow", err));
-    LEATI_TRY(leati_keras_h5_write_weights(file, "model_weights", model, err));
-    return include_optimizer && model->compiled.ready ? write_training(file, model, err) : LEAT_OK;
-}
-
-typedef leat_status (*write_content)(leati_h5 *file, const leat_model *model, bool include_optimizer,
-                                     leat_error *err);
-
-/* Writes the content and closes the file.  An error of closing is the cause of errors before it, so it replaces
- * them. */
-static leat_status write_and_close(leati_h5 *file, write_content content, const leat_model *model,
-                                   bool include_optimizer, leat_error *err) {
-    leat_status status = content(file, model, include_optimizer, err);
-    leat_error unwritten = {0};
-    if (leati_h5_close(&file, &unwritten) == LEAT_OK) return status;
-    if (err) *err = unwritten;
-    return unwritten.code;
-}
-
-/* Writes a new file beside the old one and renames the new file: a failure at any point leaves the old file
- * unchanged. */
-static leat_status replace(const char *path, write_content content, const leat_model *model,
-                           bool include_optimizer, leat_error *err) {
-    leati_replacement replacement;
-    leati_h5 *file = NULL;
-    LEATI_TRY(leati_replace_begin(&replacement, path, err));
-    leat_status status = leati_h5_create(&file, path, replacement.fd, err);
-    if (status == LEAT_OK) status = write_and_close(file, content, model, include_optimizer, err);
-    if (status == LEAT_OK) return leati_replace_commit(&replacement, err);
-    leati_replace_abandon(&replacement);
-    return status;
-}
-
-static leat_status write_to_memory(write_content content, const leat_model *model, leat_model_format format,
-                                   bool include_optimizer, void **out, size_t *bytes, leat_error *err) {
-    leati_h5_buffer buffer = {0};
-    leati_h5 *file = NULL;
-    if (format != LEAT_MODEL_FORMAT_H5)
-        return leati_fail(err, LEAT_EINVAL, "format: expected LEAT_MODEL_FORMAT_H5 (%d), received %d",
-                          (int)LEAT_MODEL_FORMAT_H5, (int)format);
-    LEATI_TRY(leati_h5_create_in_memory(&file, memory_label, &buffer, err));
-    leat_status status = write_and_close(file, content, model, include_optimizer, err);
-    if (status != LEAT_OK) {
-        leati_free(buffer.data);
-        return status;
-    }
-    void *exact = leati_realloc(buffer.data, buffer.count, 1); /* gives back what the buffer has too much */
-    *out = exact ? exact : buffer.data;
-    *bytes = buffer.count;
-    return LEAT_OK;
-}
-
-leat_status leat_model_save(const leat_model *model, const char *path, bool include_optimizer,
-                            leat_error *err) {
-    LEATI_GIVEN(model, err);
-    LEATI_GIVEN(path, err);
-    return replace(path, write_model, model, include_optimizer, err);
-}
-
-leat_status leat_model_save_memory(const leat_model *model, leat_model_format format, bool include_optimizer,
-                                   void **out, size_t *bytes, leat_error *err) {
-    LEATI_GIVEN(out, err);
-    *out = NULL;
-    LEATI_GIVEN(bytes, err);
-    *bytes = 0;
-    LEATI_GIVEN(model, err);
-    return write_to_memory(write_model, model, format, include_optimizer, out, bytes, err);
-}
-
-static leat_status write_weights(leati_h5 *file, const leat_model *model, bool include_optimizer,
-                                 leat_error *err) {
-    (void)include_optimizer;
-    return leati_keras_h5_write_weights(file, "/", model, err);
-}
-
-leat_status leat_model_save_weights(const leat_model *model, const char *path, leat_error *err) {
-    LEATI_GIVEN(model, err);
-    LEATI_GIVEN(path, err);
-    return replace(path, write_weights, model, false, err);
-}
-
-leat_status leat_model_save_weights_memory(const leat_model *model, leat_model_format format, void **out,
-                                           size_t *bytes, leat_error *err) {
-    LEATI_GIVEN(out, err);
-    *out = NULL;
-    LEATI_GIVEN(bytes, err);
-    *bytes = 0;
-    LEATI_GIVEN(model, err);
-    return write_to_memory(write_weights, model, format, false, out, bytes, err);
-}
-
-void leat_bytes_free(void *bytes) {
-    leati_free(bytes);
 }

@@ -59,7 +59,10 @@ typedef struct leati_piece {
 } leati_piece;
 
 typedef struct leati_zip_writer {
-    leati_replacement file;
+    leati_replacement file; /* without a path if the zip file is written into memory */
+    unsigned char *data;    /* the bytes in memory; `offset` of them are written */
+    size_t data_capacity;
+    bool in_memory;
     uint64_t offset;
     leati_zip_member *members; /* only name, bytes and crc are set */
     uint64_t *offsets;         /* of the members' local headers */
@@ -74,6 +77,12 @@ leat_status leati_zip_create(leati_zip_writer *out, const char *path, leat_error
 leat_status leati_zip_add(leati_zip_writer *writer, const char *name, const leati_piece *pieces, size_t count,
                           leat_error *err);
 leat_status leati_zip_finish(leati_zip_writer *writer, leat_error *err);
+
+/* Like leati_zip_create and leati_zip_finish, but for a zip file in memory.  *out is for leati_free; NULL on
+ * failure. */
+void leati_zip_create_in_memory(leati_zip_writer *out);
+leat_status leati_zip_finish_in_memory(leati_zip_writer *writer, void **out, size_t *bytes, leat_error *err);
+
 void leati_zip_abandon(leati_zip_writer *writer);
 
 #endif

@@ -38,7 +38,27 @@ leat_status leati_zip_create(leati_zip_writer *out, const char *path, leat_error
     return leati_replace_begin(&out->file, path, err);
 }
 
+void leati_zip_create_in_memory(leati_zip_writer *out) {
+    *out = (leati_zip_writer){.file.fd = -1, .in_memory = true};
+}
+
+static leat_status emit_to_memory(leati_zip_writer *writer, const void *data, size_t bytes, leat_error *err) {
+    size_t used = (size_t)writer->offset;
+    if (bytes > SIZE_MAX / 2 - used) return leati_fail_memory(err, SIZE_MAX, "a zip file");
+    if (used + bytes > writer->data_capacity) {
+        size_t capacity = 2 * writer->data_capacity > used + bytes ? 2 * writer->data_capacity : used + bytes;
+        unsigned char *grown = leati_realloc(writer->data, capacity, 1);
+        if (!grown) return leati_fail_memory(err, capacity, "a zip file");
+        writer->data = grown;
+        writer->data_capacity = capacity;
+    }
+    if (bytes) memcpy(writer->data + used, data, bytes);
+    writer->offset += bytes;
+    return LEAT_OK;
+}
+
 static leat_status emit(leati_zip_writer *writer, const void *data, size_t bytes, leat_error *err) {
+    if (writer->in_memory) return emit_to_memory(writer, data, bytes, err);
     writer->offset += bytes;
     return leati_replace_write(&writer->file, data, bytes, err);
 }
@@ -186,14 +206,18 @@ static void free_writer(leati_zip_writer *writer) {
     for (size_t i = 0; i < writer->count; ++i) leati_free(writer->members[i].name);
     leati_free(writer->members);
     leati_free(writer->offsets);
+    leati_free(writer->data);
     *writer = (leati_zip_writer){.file.fd = -1};
 }
 
-leat_status leati_zip_finish(leati_zip_writer *writer, leat_error *err) {
+static leat_status emit_directory(leati_zip_writer *writer, leat_error *err) {
     uint64_t start = writer->offset;
-    leat_status status = LEAT_OK;
-    for (size_t i = 0; i < writer->count && status == LEAT_OK; ++i) status = emit_central(writer, i, err);
-    if (status == LEAT_OK) status = emit_end(writer, start, err);
+    for (size_t i = 0; i < writer->count; ++i) LEATI_TRY(emit_central(writer, i, err));
+    return emit_end(writer, start, err);
+}
+
+leat_status leati_zip_finish(leati_zip_writer *writer, leat_error *err) {
+    leat_status status = emit_directory(writer, err);
     if (status == LEAT_OK)
         status = leati_replace_commit(&writer->file, err);
     else
@@ -202,7 +226,20 @@ leat_status leati_zip_finish(leati_zip_writer *writer, leat_error *err) {
     return status;
 }
 
+leat_status leati_zip_finish_in_memory(leati_zip_writer *writer, void **out, size_t *bytes, leat_error *err) {
+    leat_status status = emit_directory(writer, err);
+    *out = NULL;
+    *bytes = 0;
+    if (status == LEAT_OK) {
+        *out = writer->data;
+        *bytes = (size_t)writer->offset;
+        writer->data = NULL;
+    }
+    free_writer(writer);
+    return status;
+}
+
 void leati_zip_abandon(leati_zip_writer *writer) {
-    leati_replace_abandon(&writer->file);
+    if (!writer->in_memory) leati_replace_abandon(&writer->file);
     free_writer(writer);
 }

@@ -257,7 +257,7 @@ static void formats_beyond_the_list_are_refused(void **state) {
     leat_error err = {0};
     leat_model *model = load_golden("cnn_adam.h5");
     content out = {&err, 5};
-    assert_int_equal(leat_model_save_memory(model, (leat_model_format)1, true, &out.data, &out.bytes, &err),
+    assert_int_equal(leat_model_save_memory(model, (leat_model_format)2, true, &out.data, &out.bytes, &err),
                      LEAT_EINVAL);
     assert_non_null(strstr(err.message, "LEAT_MODEL_FORMAT_H5"));
     assert_null(out.data);
@@ -267,17 +267,16 @@ static void formats_beyond_the_list_are_refused(void **state) {
 
 /* ---- Memory runs out ---- */
 
-static leat_status save_and_load(const leat_model *model, leat_error *err) {
+static leat_status save_and_load(const leat_model *model, leat_model_format format, leat_error *err) {
     content saved = {0}, weights = {0};
     leat_model *again = NULL;
-    leat_status status =
-        leat_model_save_memory(model, LEAT_MODEL_FORMAT_H5, true, &saved.data, &saved.bytes, err);
+    leat_status status = leat_model_save_memory(model, format, true, &saved.data, &saved.bytes, err);
     if (status == LEAT_OK) status = leat_model_load_memory(&again, saved.data, saved.bytes, NULL, err);
     if (status == LEAT_OK)
-        status =
-            leat_model_save_weights_memory(again, LEAT_MODEL_FORMAT_H5, &weights.data, &weights.bytes, err);
+        status = leat_model_save_weights_memory(again, format, &weights.data, &weights.bytes, err);
     if (status == LEAT_OK)
-        status = leat_model_load_weights_memory(again, weights.data, weights.bytes, true, err);
+        status = leat_model_load_weights_memory(again, weights.data, weights.bytes,
+                                                format == LEAT_MODEL_FORMAT_H5, err);
     assert_int_equal(saved.data != NULL, saved.bytes > 0);
     leat_bytes_free(saved.data);
     leat_bytes_free(weights.data);
@@ -285,15 +284,14 @@ static leat_status save_and_load(const leat_model *model, leat_error *err) {
     return status;
 }
 
-static void any_allocation_may_fail(void **state) {
-    (void)state;
-    leat_model *model = load_golden("lstm_sgd.h5");
+static void check_allocations(const char *name, leat_model_format format) {
+    leat_model *model = load_golden(name);
     bool more = true;
     for (int64_t n = 1; more; ++n) {
         leat_error err = {0};
         int64_t live = memory_live();
         memory_fail_at(n);
-        leat_status status = save_and_load(model, &err);
+        leat_status status = save_and_load(model, format, &err);
         more = memory_failed();
         memory_fail_at(0);
         if (status != LEAT_OK && status != LEAT_ENOMEM) fail_msg("allocation %d: %s", (int)n, err.message);
@@ -301,6 +299,13 @@ static void any_allocation_may_fail(void **state) {
         assert_int_equal(memory_live(), live);
     }
     leat_model_destroy(&model);
+}
+
+static void any_allocation_may_fail(void **state) {
+    (void)state;
+    check_allocations("lstm_sgd.h5", LEAT_MODEL_FORMAT_H5);
+    check_allocations("keras3_lstm.h5", LEAT_MODEL_FORMAT_H5);
+    check_allocations("keras3_lstm.keras", LEAT_MODEL_FORMAT_KERAS);
 }
 
 int main(void) {

@@ -106,6 +106,8 @@ static const cli_use summary_uses[] = {
     MAY(HELP),
 };
 
+static const cli_use convert_uses[] = {MAY(ARCHITECTURE), MAY(LAYERS), MAY(HELP)};
+
 static const cli_use list_uses[] = {MAY(JSON), MAY(HELP)};
 
 static const cli_use help_uses[] = {MAY(HELP)};
@@ -187,6 +189,19 @@ const cli_command cli_commands[] = {
      "leat summary --plan model.h5 --batch-size 8 --time\n"
      "leat summary --plan cnn.json --train --loss mse --batch-size 64 --time --json",
      USES(summary_uses), cli_summary},
+    {"convert", "IN OUT", "convert a model from one file format into another",
+     "The suffixes of IN and OUT decide the formats:\n"
+     "\n"
+     ".keras, the archive of current Keras, and .h5 have the layers, the weights and, if the model is "
+     "compiled, the loss and the optimizer with its state; an .h5 file is in the form of the Keras that the "
+     "model came from.  .weights.h5, of current Keras, has weights only.  .json has the layers only.\n"
+     "\n"
+     "OUT cannot have what IN lacks: weights alone need --model to become a model.  A layer that current "
+     "Keras does not have, or computes in another way, is refused by name.",
+     "leat convert old.h5 new.keras\nleat convert model.keras model.json\n"
+     "leat convert model.h5 model.weights.h5\n"
+     "leat convert best.weights.h5 best.keras --model model.json",
+     USES(convert_uses), cli_convert},
     {"feed", "COMMAND", "measure how fast data is fed, and find the best setting",
      "These commands show whether training waits for data: bench measures how fast batches are made and "
      "delivered, tune tries settings with the real training step, and trace records what each worker does "

@@ -8,6 +8,7 @@
 int cli_fit(const cli_arguments *arguments);
 int cli_evaluate(const cli_arguments *arguments);
 int cli_predict(const cli_arguments *arguments);
+int cli_convert(const cli_arguments *arguments);
 int cli_summary(const cli_arguments *arguments);
 int cli_feed_bench(const cli_arguments *arguments);
 int cli_feed_trace(const cli_arguments *arguments);

@@ -168,7 +168,8 @@ static int read_option(const cli_command *command, int argc, char **argv, int *a
 }
 
 static int read_operand(const cli_command *command, const char *word, cli_arguments *out) {
-    int max_operands = !command->operand ? 0 : strstr(command->operand, "...") ? 2 : 1;
+    bool two = command->operand && (strstr(command->operand, "...") || strchr(command->operand, ' '));
+    int max_operands = !command->operand ? 0 : two ? 2 : 1;
     if (out->operand_count == max_operands) {
         cli_option_id data = find_option(command, "--train", 7) >= 0 ? CLI_TRAIN : CLI_DATA;
         cli_say("leat %s: unexpected argument '%s'", command->name, word);
@@ -187,7 +188,8 @@ static int read_operand(const cli_command *command, const char *word, cli_argume
 }
 
 static int check_required(const cli_command *command, const cli_arguments *arguments) {
-    if (command->operand && command->operand[0] != '[' && arguments->operand_count == 0) {
+    int fewest = !command->operand || command->operand[0] == '[' ? 0 : strchr(command->operand, ' ') ? 2 : 1;
+    if (arguments->operand_count < fewest) {
         cli_say("leat %s: %s is missing\n", command->name, command->operand);
         return usage_hint(command);
     }

@@ -138,6 +138,8 @@ typedef enum cli_value {
       "batches: N")                                                                                          \
     X(HISTOGRAM_FREQ, "--histogram-freq", CLI_NUMBER, "N", 1, INT32_MAX, "none",                             \
       "with --tensorboard: write histograms of the weights every N epochs")                                  \
+    X(ARCHITECTURE, "--model", CLI_FILE, "MODEL", 0, 0, NULL,                                                \
+      "the model whose weights IN has: a .keras, .h5 or .json file")                                         \
     X(MODEL, "--model", CLI_FILE, "MODEL", 0, 0, NULL, "the model to train: a .h5 or .json file")            \
     X(PAYLOAD, "--payload", CLI_SIZE, "BYTES", 1, INT64_C(1) << 40, NULL,                                    \
       "use synthetic batches of this size instead of a SPEC")                                                \
@@ -217,7 +219,8 @@ typedef struct cli_use {
 typedef struct cli_command {
     const char *name; /* "fit"; "feed bench": a member of the group "feed" */
     const char *
-        operand; /* name of the operand: in brackets if optional, with "..." if two are allowed; NULL: none */
+        operand; /* name of the operand: in brackets if optional, with "..." if two are allowed, two names with a space
+                    between them if two are required; NULL: none */
     const char *summary;
     const char *description; /* paragraphs, separated by an empty line */
     const char *examples;    /* command lines, separated by line breaks */

@@ -178,6 +178,11 @@ static leat_status translate_layers(json_t *config, bool functional, leat_error 
 }
 
 static leat_status translate_item(json_t *item, leat_error *err) {
+    /* .h5 files have the name of the class in Python. */
+    if (strcmp(leati_item_class(item), "GroupedQueryAttention") == 0 &&
+        json_object_set_new(item, "class_name", json_string(leati_layer_group_query_attention.class_name)) !=
+            0)
+        return no_memory(err);
     if (!leati_item_is_model(item)) return translate_layer(item, err);
     return translate_layers(json_object_get(item, "config"),
                             strcmp(leati_item_class(item), "Sequential") != 0, err);
@@ -223,9 +228,25 @@ leat_status leati_translate_model(const json_t *root, json_t **out, leat_error *
     return status;
 }
 
+/* Replaces the schedule InverseTimeDecay by `decay` of 2.3.1, which gives the same rates: rate / (1 + decay step). */
+static leat_status translate_schedule(json_t *optimizer, leat_error *err) {
+    json_t *config = json_object_get(optimizer, "config"), *rate = json_object_get(config, "learning_rate");
+    const json_t *options = json_object_get(rate, "config");
+    double steps = json_number_value(json_object_get(options, "decay_steps"));
+    if (strcmp(leati_item_class(rate), "InverseTimeDecay") != 0 || !(steps > 0) ||
+        json_is_true(json_object_get(options, "staircase")))
+        return LEAT_OK;
+    double decay = json_number_value(json_object_get(options, "decay_rate")) / steps;
+    double first = json_number_value(json_object_get(options, "initial_learning_rate"));
+    bool set = json_object_set_new(config, "decay", json_real(decay)) == 0 &&
+               json_object_set_new(config, "learning_rate", json_real(first)) == 0;
+    return set ? LEAT_OK : no_memory(err);
+}
+
 leat_status leati_translate_compilation(const json_t *compile_config, json_t **out, leat_error *err) {
     *out = json_deep_copy(compile_config);
     leat_status status = *out ? rename_key(*out, "optimizer", "optimizer_config", err) : no_memory(err);
+    if (status == LEAT_OK) status = translate_schedule(json_object_get(*out, "optimizer_config"), err);
     if (status == LEAT_OK) status = simplify(*out, err);
     if (status == LEAT_OK) return LEAT_OK;
     json_decref(*out);

@@ -72,6 +72,7 @@ static leati_value huber(leati_graph *g, const leati_measure_options *options, l
 static const char *const squared_aliases[] = {"mse", "MSE", NULL};
 static const char *const absolute_aliases[] = {"mae", "MAE", NULL};
 static const char *const percentage_aliases[] = {"mape", "MAPE", NULL};
+static const char *const log_cosh_aliases[] = {"log_cosh", NULL};
 static const char *const logarithmic_aliases[] = {"msle", "MSLE", NULL};
 static const char *const huber_aliases[] = {"huber", NULL}; /* Keras 3's name */
 
@@ -102,7 +103,7 @@ const leati_loss_type leati_loss_mean_squared_logarithmic_error = {
                 .aliases = logarithmic_aliases,
                 .lower = logarithmic}};
 const leati_loss_type leati_loss_logcosh = {
-    .measure = {.name = "logcosh", .class_name = "LogCosh", .lower = log_cosh}};
+    .measure = {.name = "logcosh", .class_name = "LogCosh", .aliases = log_cosh_aliases, .lower = log_cosh}};
 const leati_loss_type leati_loss_huber = {.measure = {.name = "huber_loss",
                                                       .class_name = "Huber",
                                                       .aliases = huber_aliases,

@@ -61,6 +61,7 @@ leat_status leat_model_clone(leat_model **out, const leat_model *model, bool cop
     if (copy_weights) clone->seed = model->seed;
     clone->as_keras3 = model->as_keras3;
     clone->gradient_checkpointing = model->gradient_checkpointing;
+    clone->from_keras3 = model->from_keras3;
     clone->deterministic = model->deterministic;
     clone->unfolded = model->unfolded;
     clone->tuning = model->tuning;

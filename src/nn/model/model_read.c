@@ -374,6 +374,7 @@ leat_status leati_model_from_config_with(leat_model **out, const json_t *root, c
     *out = NULL;
     LEATI_TRY(leati_prefix(leati_translate_model(root, &translated, err), err, "model"));
     leat_status status = read_root(out, translated, registry, err);
+    if (status == LEAT_OK) (*out)->from_keras3 = leati_is_modern(translated);
     json_decref(translated);
     return status;
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes models to Keras 2.3.1's JSON.  A Sequential begins with its InputLayer: Keras 2 accepts it, and Keras 3
- * misreads the shape without it.  Room: nn. */
+/* Writes models to Keras 2.3.1's JSON; export_model.c writes that of current Keras.  A Sequential begins with its
+ * InputLayer: Keras 2 accepts it, and Keras 3 misreads the shape without it.  Room: nn. */
 #include <string.h>
 
 #include "base/error.h"
 #include "base/memory.h"
 #include "json/json.h"
+#include "nn/model/export.h"
 #include "nn/model/model.h"
 
 static leat_status no_memory(const leat_model *model, leat_error *err) {
@@ -121,9 +122,14 @@ leat_status leat_model_to_json(const leat_model *model, char **out, leat_error *
     *out = NULL;
     LEATI_GIVEN(model, err);
     json_t *root = NULL;
-    LEATI_TRY(leati_model_config(model, &root, err));
-    bool set = json_object_set_new(root, "keras_version", json_string("2.3.1")) == 0 &&
-               json_object_set_new(root, "backend", json_string("tensorflow")) == 0;
+    bool set = true;
+    if (model->from_keras3) {
+        LEATI_TRY(leati_keras3_model(model, LEATI_KERAS3_ARCHIVE, &root, err));
+    } else {
+        LEATI_TRY(leati_model_config(model, &root, err));
+        set = json_object_set_new(root, "keras_version", json_string("2.3.1")) == 0 &&
+              json_object_set_new(root, "backend", json_string("tensorflow")) == 0;
+    }
     leat_status status = set ? leati_json_write(root, out, err) : no_memory(model, err);
     json_decref(root);
     return status;

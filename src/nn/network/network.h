@@ -74,6 +74,7 @@ struct leat_model {
     leati_source *inputs, *outputs;
     bool trainable;
     bool as_keras3; /* computes as current Keras: the file's, or leat_compile_options.arithmetic */
+    bool from_keras3; /* the configuration came from current Keras: .h5 files and JSON go back in its form */
     bool gradient_checkpointing;                /* leat_model_set_gradient_checkpointing */
     bool deterministic;                         /* leat_model_set_deterministic */
     bool unfolded;                              /* leat_model_set_folding(false) */

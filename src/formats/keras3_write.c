@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writes the files of current Keras: .keras archives, .weights.h5 and .h5 files.  Source: keras.src.saving.saving_lib,
+ * keras.src.legacy.saving.legacy_h5_format.  Room: formats. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "formats/keras3.h"
+#include "formats/keras_h5.h"
+#include "json/json.h"
+#include "nn/model/export.h"
+
+/* ---- The layout of .weights.h5 ---- */
+
+leat_status leati_placement_of(leati_placement *out, const leat_model *model, leat_error *err) {
+    json_t *config = NULL;
+    *out = (leati_placement){0};
+    LEATI_TRY(leati_model_config(model, &config, err));
+    leat_status status = leati_placement_make(out, model, config, err);
+    json_decref(config);
+    return status;
+}
+
+static leat_tensor weight_view(const leat_model *model, const leati_weight *weight) {
+    char *slab = model->weights.slab[LEATI_SLAB_WEIGHTS];
+    return leat_tensor_view(weight->desc.dtype, weight->desc.rank, weight->desc.shape,
+                            slab + weight->offset_bytes);
+}
+
+static leat_status write_groups(leati_h5 *file, const leati_placement *placement, leat_error *err) {
+    for (int32_t i = 0; i < placement->group_count; ++i) {
+        const leati_placed_group *group = &placement->groups[i];
+        LEATI_TRY(leati_h5_write_group(file, group->path, err));
+        LEATI_TRY(leati_h5_write_string(file, group->path, "name", group->name, err));
+    }
+    return LEAT_OK;
+}
+
+static leat_status write_optimizer(leati_h5 *file, const leati_placement *placement, const leat_model *model,
+                                   leat_error *err) {
+    char name[LEAT_NAME_BYTES];
+    leati_keras3_optimizer_name(model->compiled.optimizer, name);
+    LEATI_TRY(leati_h5_write_group(file, "optimizer/vars", err));
+    LEATI_TRY(leati_h5_write_string(file, "optimizer/vars", "name", name, err));
+    return leati_keras3_write_state(placement, file, model, leati_keras3_state_path, NULL, err);
+}
+
+leat_status leati_keras3_write_weights(leati_h5 *file, const leat_model *model, bool include_optimizer,
+                                       leat_error *err) {
+    leati_placement placement;
+    LEATI_TRY(leati_placement_of(&placement, model, err));
+    leat_status status = write_groups(file, &placement, err);
+    for (int32_t i = 0; status == LEAT_OK && i < placement.count; ++i) {
+        leat_tensor tensor = weight_view(model, placement.items[i].weight);
+        status = leati_h5_write(file, placement.items[i].path, &tensor, err);
+    }
+    if (status == LEAT_OK && include_optimizer && model->compiled.ready)
+        status = write_optimizer(file, &placement, model, err);
+    leati_placement_fini(&placement);
+    return status;
+}
+
+bool leati_keras3_has_weights(leati_h5 *file) {
+    return leati_h5_has_object(file, "layers");
+}
+
+leat_status leati_keras3_read_weights(leati_h5 *file, leat_model *model, leat_error *err) {
+    leati_placement placement;
+    LEATI_TRY(leati_placement_of(&placement, model, err));
+    leat_status status = leati_placement_read(&placement, file, model, err);
+    leati_placement_fini(&placement);
+    return status;
+}
+
+/* ---- .h5 ---- */
+
+static leat_status write_json(leati_h5 *file, const char *name, const json_t *value, leat_error *err) {
+    char *text = NULL;
+    LEATI_TRY(leati_json_write(value, &text, err));
+    leat_status status = leati_h5_write_string(file, "/", name, text, err);
+    leati_free(text);
+    return status;
+}
+
+/* The variables of an optimizer are datasets with any names; the attribute weight_names gives their order. */
+typedef struct h5_state {
+    char optimizer[LEAT_NAME_BYTES];
+    size_t count;
+    char (*names)[2 * LEAT_NAME_BYTES]; /* "adam/slot_2" */
+} h5_state;
+
+static void h5_state_path(void *user, int index, char *out, size_t bytes) {
+    const h5_state *state = user;
+    snprintf(out, bytes, "optimizer_weights/%s", state->names[index]);
+}
+
+static leat_status write_state_names(leati_h5 *file, const h5_state *state, leat_error *err) {
+    static const char group[] = "optimizer_weights";
+    const char **names = leati_calloc(state->count, sizeof *names);
+    if (!names) return leati_fail_memory(err, state->count * sizeof *names, "the names of variables");
+    for (size_t i = 0; i < state->count; ++i) {
+        const char *kind = i == 0 ? "iteration" : "variable";
+        snprintf(state->names[i], sizeof *state->names, "%s/%s_%zu", state->optimizer, kind, i);
+        names[i] = state->names[i];
+    }
+    leat_status status = leati_h5_write_group(file, group, err);
+    if (status == LEAT_OK)
+        status = leati_h5_write_strings(file, group, "weight_names", names, state->count, err);
+    leati_free(names);
+    return status;
+}
+
+static leat_status write_h5_state(leati_h5 *file, const leat_model *model, leat_error *err) {
+    h5_state state = {.count = (size_t)leati_keras3_state_count(model)};
+    leati_placement placement = {0};
+    leati_keras3_optimizer_name(model->compiled.optimizer, state.optimizer);
+    state.names = leati_calloc(state.count, sizeof *state.names);
+    leat_status status =
+        state.names ? LEAT_OK
+                    : leati_fail_memory(err, state.count * sizeof *state.names, "the names of variables");
+    if (status == LEAT_OK) status = write_state_names(file, &state, err);
+    if (status == LEAT_OK) status = leati_placement_of(&placement, model, err);
+    if (status == LEAT_OK)
+        status = leati_keras3_write_state(&placement, file, model, h5_state_path, &state, err);
+    leati_placement_fini(&placement);
+    leati_free(state.names);
+    return status;
+}
+
+static leat_status write_h5_training(leati_h5 *file, const leat_model *model, leat_error *err) {
+    json_t *config = NULL;
+    LEATI_TRY(leati_keras3_compilation(model, LEATI_KERAS3_H5, &config, err));
+    leat_status status = write_json(file, "training_config", config, err);
+    json_decref(config);
+    return status == LEAT_OK ? write_h5_state(file, model, err) : status;
+}
+
+leat_status leati_keras3_write_h5(leati_h5 *file, const leat_model *model, bool include_optimizer,
+                                  leat_error *err) {
+    json_t *config = NULL;
+    LEATI_TRY(leati_keras3_model(model, LEATI_KERAS3_H5, &config, err));
+    leat_status status = write_json(file, "model_config", config, err);
+    json_decref(config);
+    LEATI_TRY(status);
+    LEATI_TRY(leati_h5_write_string(file, "/", "keras_version", LEATI_KERAS3_VERSION, err));
+    LEATI_TRY(leati_h5_write_string(file, "/", "backend", "tensorflow", err));
+    LEATI_TRY(leati_keras_h5_write_weights(file, "model_weights", LEATI_KERAS3_VERSION, model, err));
+    LEATI_TRY(leati_h5_write_group(file, "model_weights/top_level_model_weights", err));
+    LEATI_TRY(
+        leati_h5_write_strings(file, "model_weights/top_level_model_weights", "weight_names", NULL, 0, err));
+    return include_optimizer && model->compiled.ready ? write_h5_training(file, model, err) : LEAT_OK;
+}
+
+/* ---- .keras ---- */
+
+static leat_status add_json(leati_zip_writer *zip, const char *name, const json_t *value, leat_error *err) {
+    char *text = NULL;
+    LEATI_TRY(leati_json_write(value, &text, err));
+    const leati_piece piece = {text, strlen(text)};
+    leat_status status = leati_zip_add(zip, name, &piece, 1, err);
+    leati_free(text);
+    return status;
+}
+
+/* Keras also writes the date, which it never reads.  Without the date, equal models are equal files. */
+static leat_status add_metadata(leati_zip_writer *zip, leat_error *err) {
+    json_t *metadata = json_pack("{s:s}", "keras_version", LEATI_KERAS3_VERSION);
+    leat_status status = metadata ? add_json(zip, "metadata.json", metadata, err)
+                                  : leati_fail(err, LEAT_ENOMEM, "no memory for metadata.json");
+    json_decref(metadata);
+    return status;
+}
+
+static leat_status add_config(leati_zip_writer *zip, const leat_model *model, bool compiled,
+                              leat_error *err) {
+    json_t *config = NULL, *compilation = NULL;
+    LEATI_TRY(leati_keras3_model(model, LEATI_KERAS3_ARCHIVE, &config, err));
+    leat_status status = LEAT_OK;
+    if (compiled) status = leati_keras3_compilation(model, LEATI_KERAS3_ARCHIVE, &compilation, err);
+    if (status == LEAT_OK && compiled && json_object_set(config, "compile_config", compilation) != 0)
+        status = leati_fail(err, LEAT_ENOMEM, "no memory for config.json");
+    if (status == LEAT_OK) status = add_json(zip, "config.json", config, err);
+    json_decref(compilation);
+    json_decref(config);
+    return status;
+}
+
+static leat_status add_weights(leati_zip_writer *zip, const leat_model *model, bool compiled,
+                               leat_error *err) {
+    static const char name[] = "model.weights.h5";
+    leati_h5_buffer buffer = {0};
+    leati_h5 *file = NULL;
+    leat_error unwritten = {0};
+    LEATI_TRY(leati_h5_create_in_memory(&file, name, &buffer, err));
+    leat_status status = leati_keras3_write_weights(file, model, compiled, err);
+    if (leati_h5_close(&file, &unwritten) != LEAT_OK) {
+        if (err) *err = unwritten;
+        status = unwritten.code;
+    }
+    const leati_piece piece = {buffer.data, buffer.count};
+    if (status == LEAT_OK) status = leati_zip_add(zip, name, &piece, 1, err);
+    leati_free(buffer.data);
+    return status;
+}
+
+leat_status leati_keras3_write_archive(leati_zip_writer *zip, const leat_model *model, bool include_optimizer,
+                                       leat_error *err) {
+    bool compiled = include_optimizer && model->compiled.ready;
+    LEATI_TRY(add_metadata(zip, err));
+    LEATI_TRY(add_config(zip, model, compiled, err));
+    return add_weights(zip, model, compiled, err);
+}

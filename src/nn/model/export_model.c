@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writes models in the form of current Keras: lists of layers, calls, nested models.  Keys that leat keeps in a layer
+ * and current Keras in each call, like use_causal_mask, become arguments of the calls.  Room: nn. */
+#include <string.h>
+
+#include "base/error.h"
+#include "nn/config/object.h"
+#include "nn/keras3/export_layer.h"
+#include "nn/layers/recurrence.h"
+#include "nn/layers/types.h"
+#include "nn/model/export.h"
+
+static leat_status no_memory(const leat_model *model, leat_error *err) {
+    return leati_fail(err, LEAT_ENOMEM, "no memory for the configuration of model '%s'", model->name);
+}
+
+/* ---- Shapes and tensors ---- */
+
+static json_t *shape_value(const leati_shape *shape) {
+    json_t *list = json_array();
+    for (int i = 0; list && i < shape->rank; ++i) {
+        json_t *value = shape->dims[i] < 0 ? json_null() : json_integer(shape->dims[i]);
+        if (json_array_append_new(list, value) == 0) continue;
+        json_decref(list);
+        list = NULL;
+    }
+    return list;
+}
+
+static const char *dtype_of(const leati_member *member) {
+    if (!member->layer) return "float32";
+    return member->layer->mixed ? "bfloat16" : leat_dtype_name(member->layer->dtype);
+}
+
+/* Makes {"class_name": "__keras_tensor__", ...}. */
+static json_t *tensor_value(const leat_model *model, const leati_source *source) {
+    const leati_shape shape = leati_network_shape(model, source);
+    return json_pack("{s:s, s:{s:o, s:s, s:[s, i, i]}}", "class_name", "__keras_tensor__", "config", "shape",
+                     shape_value(&shape), "dtype", dtype_of(&model->members[source->layer]), "keras_history",
+                     leati_member_name(model, source->layer), (int)source->call, (int)source->tensor);
+}
+
+static json_t *tensor_list(const leat_model *model, const leati_source *sources, int32_t count) {
+    json_t *list = json_array();
+    for (int32_t i = 0; list && i < count; ++i) {
+        if (json_array_append_new(list, tensor_value(model, &sources[i])) == 0) continue;
+        json_decref(list);
+        list = NULL;
+    }
+    return list;
+}
+
+/* ---- Calls ---- */
+
+typedef enum argument_style {
+    ARGUMENTS_LIST,     /* several inputs are one argument, a list */
+    ARGUMENTS_SEPARATE, /* query, value and key are arguments */
+    ARGUMENTS_STATES    /* further inputs are the argument initial_state */
+} argument_style;
+
+static argument_style style_of(const leati_layer *layer) {
+    if (!layer) return ARGUMENTS_LIST;
+    if (layer->type == &leati_layer_multi_head_attention || layer->type == &leati_layer_group_query_attention)
+        return ARGUMENTS_SEPARATE;
+    bool recurrent = leati_recurrence_of(layer) || layer->type == &leati_layer_bidirectional;
+    return recurrent ? ARGUMENTS_STATES : ARGUMENTS_LIST;
+}
+
+static bool has_true_key(const json_t *config, const char *key) {
+    return json_is_true(json_object_get(config, key));
+}
+
+/* Makes the keyword arguments that leat keeps as keys of the layer. */
+static json_t *key_arguments(const json_t *config) {
+    static const char *const names[] = {"use_causal_mask", "return_attention_scores"};
+    json_t *kwargs = json_object();
+    for (size_t i = 0; kwargs && i < sizeof names / sizeof names[0]; ++i) {
+        if (!has_true_key(config, names[i])) continue;
+        if (json_object_set_new(kwargs, names[i], json_true()) == 0) continue;
+        json_decref(kwargs);
+        kwargs = NULL;
+    }
+    return kwargs;
+}
+
+/* Returns the number of states of a cell in a StackedRNNCells. */
+static int32_t states_of_cell(const json_t *cell) {
+    return strcmp(leati_item_class(cell), "LSTMCell") == 0 ? 2 : 1;
+}
+
+static const json_t *stacked_cells(const json_t *config) {
+    return json_object_get(json_object_get(json_object_get(config, "cell"), "config"), "cells");
+}
+
+/* Makes the argument initial_state of `count` tensors: one tensor or a list; for stacked cells, a list with the tensor
+ * or the list of each cell. */
+static json_t *states_value(const leat_model *model, const json_t *config, const leati_source *states,
+                            int32_t count) {
+    const json_t *cells = stacked_cells(config);
+    json_t *list = json_array();
+    int32_t first = 0;
+    if (!cells) json_decref(list);
+    if (!cells) return count == 1 ? tensor_value(model, states) : tensor_list(model, states, count);
+    for (size_t i = 0; list && i < json_array_size(cells); ++i) {
+        int32_t own = states_of_cell(json_array_get(cells, i));
+        json_t *value = first + own > count ? NULL
+                        : own == 1          ? tensor_value(model, &states[first])
+                                            : tensor_list(model, &states[first], own);
+        first += own;
+        if (json_array_append_new(list, value) == 0) continue;
+        json_decref(list);
+        list = NULL;
+    }
+    return list;
+}
+
+/* Makes the call of a layer whose inputs are in the list `args`: {"args": ..., "kwargs": ...}. */
+static json_t *call_value(const leat_model *model, const leati_member *member, const json_t *config,
+                          const leati_call *call) {
+    argument_style style = style_of(member->layer);
+    json_t *args = json_array(), *kwargs = key_arguments(config);
+    int32_t count = call->input_count;
+    bool set = args && kwargs;
+    if (style == ARGUMENTS_SEPARATE && has_true_key(config, "attention_mask")) {
+        --count;
+        set = set &&
+              json_object_set_new(kwargs, "attention_mask", tensor_value(model, &call->inputs[count])) == 0;
+    }
+    if (style == ARGUMENTS_STATES && count > 1) {
+        json_t *states = states_value(model, config, call->inputs + 1, count - 1);
+        set = set && json_object_set_new(kwargs, "initial_state", states) == 0;
+        count = 1;
+    }
+    if (style == ARGUMENTS_LIST && count > 1)
+        set = set && json_array_append_new(args, tensor_list(model, call->inputs, count)) == 0;
+    else
+        for (int32_t i = 0; set && i < count; ++i)
+            set = json_array_append_new(args, tensor_value(model, &call->inputs[i])) == 0;
+    json_t *value = set ? json_pack("{s:O, s:O}", "args", args, "kwargs", kwargs) : NULL;
+    json_decref(args);
+    json_decref(kwargs);
+    return value;
+}
+
+static json_t *calls_value(const leat_model *model, const leati_member *member, const json_t *config) {
+    json_t *list = json_array();
+    bool is_input = member->layer && leati_layer_is_input(member->layer);
+    for (int32_t i = 0; list && !is_input && i < member->call_count; ++i) {
+        if (json_array_append_new(list, call_value(model, member, config, &member->calls[i])) == 0) continue;
+        json_decref(list);
+        list = NULL;
+    }
+    return list;
+}
+
+/* ---- Build configurations ---- */
+
+static json_t *input_shapes(const leat_model *model, const leati_source *sources, int32_t count) {
+    json_t *list = json_array();
+    for (int32_t i = 0; list && i < count; ++i) {
+        const leati_shape shape = leati_network_shape(model, &sources[i]);
+        if (json_array_append_new(list, shape_value(&shape)) == 0) continue;
+        json_decref(list);
+        list = NULL;
+    }
+    return list;
+}
+
+static json_t *named_shapes(const leat_model *model, const leati_call *call, argument_style style) {
+    static const char *const names[] = {"query_shape", "value_shape", "key_shape"};
+    json_t *shapes = json_object();
+    bool set = shapes != NULL;
+    for (int32_t i = 0; set && i < call->input_count && i < 3 && style == ARGUMENTS_SEPARATE; ++i) {
+        const leati_shape shape = leati_network_shape(model, &call->inputs[i]);
+        set = json_object_set_new(shapes, names[i], shape_value(&shape)) == 0;
+    }
+    if (set && style == ARGUMENTS_STATES) {
+        const leati_shape shape = leati_network_shape(model, &call->inputs[0]);
+        const leati_shape first = leati_network_shape(model, &call->inputs[1]);
+        json_t *states = call->input_count == 2
+                             ? shape_value(&first)
+                             : input_shapes(model, call->inputs + 1, call->input_count - 1);
+        set = json_object_set_new(shapes, "sequences_shape", shape_value(&shape)) == 0 &&
+              json_object_set_new(shapes, "initial_state_shape", states) == 0;
+    }
+    if (set) return json_pack("{s:o}", "shapes_dict", shapes);
+    json_decref(shapes);
+    return NULL;
+}
+
+/* Makes the build_config of a layer or a nested model from its first call. */
+static json_t *build_config(const leat_model *model, const leati_member *member) {
+    const leati_call *call = &member->calls[0];
+    argument_style style = style_of(member->layer);
+    if (call->input_count == 1 && style != ARGUMENTS_SEPARATE) {
+        const leati_shape shape = leati_network_shape(model, &call->inputs[0]);
+        return json_pack("{s:o}", "input_shape", shape_value(&shape));
+    }
+    if (style != ARGUMENTS_LIST) return named_shapes(model, call, style);
+    return json_pack("{s:o}", "input_shape",
+                     member->layer ? input_shapes(model, call->inputs, call->input_count) : json_null());
+}
+
+/* ---- Models ---- */
+
+static leat_status whole_model(const leat_model *model, leati_keras3_form form, json_t **out,
+                               leat_error *err);
+
+/* Makes the item of a member in the list of layers. */
+static leat_status member_item(const leati_member *member, leati_keras3_form form, json_t **out,
+                               leat_error *err) {
+    json_t *inner = NULL;
+    if (member->model) return whole_model(member->model, form, out, err);
+    const leat_model *nested = leati_layer_model(member->layer);
+    if (nested) LEATI_TRY(whole_model(nested, LEATI_KERAS3_ARCHIVE, &inner, err));
+    return leati_keras3_layer(member->layer, inner, out, err);
+}
+
+static bool is_built(const leati_member *member) {
+    return member->call_count > 0 && member->calls[0].input_count > 0;
+}
+
+/* Removes the default of score_mode: Keras 3.15 takes the text "dot" in an .h5 file for the function of that name. */
+static void remove_score_mode(json_t *item) {
+    json_t *config = json_object_get(item, "config");
+    const char *mode = json_string_value(json_object_get(config, "score_mode"));
+    if (mode && strcmp(mode, "dot") == 0) json_object_del(config, "score_mode");
+}
+
+/* Writes an item of the list of layers of an .h5 file.  There, the class has its name in Python. */
+static bool adapt_to_h5(const leati_member *member, json_t *item) {
+    json_object_del(item, "module");
+    json_object_del(item, "registered_name");
+    remove_score_mode(item);
+    if (!member->layer || member->layer->type != &leati_layer_group_query_attention) return true;
+    return json_object_set_new(item, "class_name", json_string("GroupedQueryAttention")) == 0;
+}
+
+/* Adds what a list of layers says about its items beside their configurations. */
+static bool complete_item(const leat_model *model, int32_t index, bool functional, leati_keras3_form form,
+                          const json_t *config, json_t *item) {
+    const leati_member *member = &model->members[index];
+    bool set = true, custom = json_is_null(json_object_get(item, "module"));
+    if (form == LEATI_KERAS3_H5) {
+        set = adapt_to_h5(member, item);
+    } else if (is_built(member) && !custom && !stacked_cells(config)) {
+        set = json_object_set_new(item, "build_config", build_config(model, member)) == 0;
+    }
+    if (!functional) return set;
+    return set && json_object_set_new(item, "name", json_string(leati_member_name(model, index))) == 0 &&
+           json_object_set_new(item, "inbound_nodes", calls_value(model, member, config)) == 0;
+}
+
+static leat_status add_members(const leat_model *model, bool functional, leati_keras3_form form, json_t *list,
+                               leat_error *err) {
+    for (int32_t i = 0; i < model->member_count; ++i) {
+        const leati_member *member = &model->members[i];
+        json_t *item = NULL, *config = NULL;
+        LEATI_TRY(member_item(member, form, &item, err));
+        leat_status status = member->layer ? leati_layer_config(member->layer, &config, err) : LEAT_OK;
+        bool set = status == LEAT_OK && complete_item(model, i, functional, form, config, item);
+        json_decref(config);
+        if (!set) json_decref(item);
+        LEATI_TRY(status);
+        if (!set || json_array_append_new(list, item) != 0) return no_memory(model, err);
+    }
+    return LEAT_OK;
+}
+
+static json_t *history_value(const leat_model *model, const leati_source *source) {
+    return json_pack("[s, i, i]", leati_member_name(model, source->layer), (int)source->call,
+                     (int)source->tensor);
+}
+
+/* Makes input_layers or output_layers: one tensor, or a list of several. */
+static json_t *ends_value(const leat_model *model, const leati_source *sources, int32_t count) {
+    if (count == 1) return history_value(model, sources);
+    json_t *list = json_array();
+    for (int32_t i = 0; list && i < count; ++i) {
+        if (json_array_append_new(list, history_value(model, &sources[i])) == 0) continue;
+        json_decref(list);
+        list = NULL;
+    }
+    return list;
+}
+
+static bool add_ends(const leat_model *model, json_t *config) {
+    return json_object_set_new(config, "input_layers",
+                               ends_value(model, model->inputs, model->input_count)) == 0 &&
+           json_object_set_new(config, "output_layers",
+                               ends_value(model, model->outputs, model->output_count)) == 0;
+}
+
+/* Adds what a Sequential has beside its layers. */
+static bool add_policy_and_shape(const leat_model *model, json_t *config) {
+    if (json_object_set_new(config, "dtype", leati_keras3_policy("float32")) != 0) return false;
+    if (model->input_count == 0) return true; /* the shape is not known yet */
+    const leati_shape shape = leati_model_input_shape(model, 0);
+    return json_object_set_new(config, "build_input_shape", shape_value(&shape)) == 0;
+}
+
+/* Makes the value of "config". */
+static leat_status model_config(const leat_model *model, leati_keras3_form form, json_t **out,
+                                leat_error *err) {
+    bool functional = strcmp(model->class_name, "Sequential") != 0;
+    json_t *layers = json_array();
+    *out = json_object();
+    leat_status status =
+        layers && *out ? add_members(model, functional, form, layers, err) : no_memory(model, err);
+    bool set = status == LEAT_OK && json_object_set_new(*out, "name", json_string(model->name)) == 0 &&
+               json_object_set_new(*out, "trainable", json_boolean(model->trainable)) == 0 &&
+               json_object_set(*out, "layers", layers) == 0 &&
+               (functional ? add_ends(model, *out) : add_policy_and_shape(model, *out));
+    json_decref(layers);
+    if (status == LEAT_OK && !set) status = no_memory(model, err);
+    if (status == LEAT_OK) return LEAT_OK;
+    json_decref(*out);
+    *out = NULL;
+    return status;
+}
+
+static leat_status whole_model(const leat_model *model, leati_keras3_form form, json_t **out,
+                               leat_error *err) {
+    bool functional = strcmp(model->class_name, "Sequential") != 0;
+    json_t *config = NULL;
+    *out = NULL;
+    LEATI_TRY(model_config(model, form, &config, err));
+    *out = leati_keras3_object(functional ? "keras.src.models.functional" : "keras",
+                               functional ? "Functional" : "Sequential", config);
+    if (*out && (!functional || json_object_set_new(*out, "registered_name", json_string("Functional")) == 0))
+        return LEAT_OK;
+    json_decref(*out);
+    *out = NULL;
+    return no_memory(model, err);
+}
+
+leat_status leati_keras3_model(const leat_model *model, leati_keras3_form form, json_t **out,
+                               leat_error *err) {
+    LEATI_TRY(whole_model(model, form, out, err));
+    bool set = true;
+    if (form == LEATI_KERAS3_H5) {
+        json_object_del(*out, "module");
+        json_object_del(*out, "registered_name");
+    } else if (model->input_count > 0) {
+        const leati_shape shape = leati_model_input_shape(model, 0);
+        json_t *value = model->input_count == 1 ? shape_value(&shape) : json_null();
+        set = json_object_set_new(*out, "build_config", json_pack("{s:o}", "input_shape", value)) == 0;
+    }
+    if (set) return LEAT_OK;
+    json_decref(*out);
+    *out = NULL;
+    return no_memory(model, err);
+}
