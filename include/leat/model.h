@@ -163,7 +163,9 @@ LEAT_API void leat_model_destroy(leat_model **model);
  *  and, if the file has them, the arguments of compile and the optimizer's state), or an architecture as JSON.
  *  @param[out] out  New model, owned by the caller (leat_model_destroy); NULL on failure.
  *  Errors: LEAT_ENOTFOUND, LEAT_EIO the file; LEAT_EFORMAT the file is damaged or has another format, the message
- *  names the object in the file; LEAT_ENOTSUP names the layer; LEAT_ENOMEM; those of leat_model_from_json.
+ *  names the object in the file; LEAT_ENOTSUP names the layer; LEAT_ENOMEM; those of leat_model_from_json; those of
+ *  leat_model_compile for a loss, a metric or an optimizer that leat does not have (leat_model_load_using opens such
+ *  a file).
  *  Threads: any. */
 LEAT_API LEAT_CHECKED leat_status leat_model_load(leat_model **out, const char *path, leat_error *err);
 
@@ -172,6 +174,35 @@ LEAT_API LEAT_CHECKED leat_status leat_model_load(leat_model **out, const char *
  *  Errors: as in leat_model_load.  Threads: any. */
 LEAT_API LEAT_CHECKED leat_status leat_model_load_with(leat_model **out, const char *path,
                                                        const leat_registry *registry, leat_error *err);
+
+/** How a model is loaded. */
+typedef struct leat_model_load_options {
+    size_t size;                   /* sizeof the struct, set by leat_model_load_options_init */
+    const leat_registry *registry; /* custom layers; default NULL: none */
+    /* true (default): the model is compiled as the file says, and gets the file's optimizer state.  false: the model is
+     * not compiled, like keras.models.load_model(path, compile=False): the loss, metrics and optimizer of the file may
+     * be any.  leat_model_training_config gives them, and leat_compile_options.keep uses them. */
+    bool compile;
+} leat_model_load_options;
+
+/** Zeroes the `size` bytes of *options, writes the defaults that the comments of the members give, and sets
+ *  options->size.
+ *  @param size  sizeof *options.
+ *  Threads: any. */
+LEAT_API void leat_model_load_options_init(leat_model_load_options *options, size_t size);
+/** Returns the default options. */
+static inline leat_model_load_options leat_model_load_options_default(void) {
+    leat_model_load_options options;
+    leat_model_load_options_init(&options, sizeof options);
+    return options;
+}
+
+/** Like leat_model_load, but with options.
+ *  @param options  NULL: the defaults.
+ *  Errors: as in leat_model_load, and LEAT_EINVAL an option.  Threads: any. */
+LEAT_API LEAT_CHECKED leat_status leat_model_load_using(leat_model **out, const char *path,
+                                                        const leat_model_load_options *options,
+                                                        leat_error *err);
 
 /** Saves the model as a .h5 file, like model.save(path, include_optimizer).  The file is replaced atomically
  *  (leat_file_replace): symbolic links are followed, and on failure the old file is unchanged.
@@ -214,6 +245,14 @@ typedef enum leat_model_format {
  *  leat_model_from_json.  Threads: any. */
 LEAT_API LEAT_CHECKED leat_status leat_model_load_memory(leat_model **out, const void *data, size_t bytes,
                                                          const leat_registry *registry, leat_error *err);
+
+/** Like leat_model_load_memory, but with options.
+ *  @param options  NULL: the defaults.
+ *  Errors: as in leat_model_load_memory, and LEAT_EINVAL an option.  Threads: any. */
+LEAT_API LEAT_CHECKED leat_status leat_model_load_memory_using(leat_model **out, const void *data,
+                                                               size_t bytes,
+                                                               const leat_model_load_options *options,
+                                                               leat_error *err);
 
 /** Like leat_model_save, but writes the same bytes into memory.
  *  @param[out] out  The content of the file, for leat_bytes_free; NULL on failure.
@@ -258,6 +297,9 @@ typedef struct leat_compile_options {
     const char *loss_weights;     /* factors of the outputs' losses; default NULL: 1 */
     /* "temporal": sample weights have a time dimension; default NULL: they have none */
     const char *sample_weight_mode;
+    /* true: a member above that is NULL (set the optimizer to NULL, too) keeps what the model is compiled with or, if
+     * the model was loaded without its compilation, what its file says; default false */
+    bool keep;
 } leat_compile_options;
 
 /** Zeroes the `size` bytes of *options, writes the defaults that the comments of the members give, and sets
@@ -302,7 +344,10 @@ LEAT_API int leat_name_count(leat_name_kind kind);
  *  static.  NULL if the index is out of range.  Threads: any. */
 LEAT_API const char *leat_name_get(leat_name_kind kind, int index);
 
-/** Return and set the optimizer's current learning rate. */
+/** Return and set the optimizer's current learning rate.  If the learning rate is a schedule, such as
+ *  "Adam(learning_rate=ExponentialDecay(initial_learning_rate=0.1, decay_steps=100, decay_rate=0.9))", the first
+ *  function returns the rate of the next step.  The second then does nothing, because Keras refuses to set such a
+ *  rate, too: compile again with a number. */
 LEAT_API double leat_model_learning_rate(const leat_model *model);
 LEAT_API void leat_model_set_learning_rate(leat_model *model, double learning_rate);
 

@@ -4,6 +4,7 @@
 #ifndef LEATI_FORMATS_KERAS3_H
 #define LEATI_FORMATS_KERAS3_H
 
+#include "formats/load.h"
 #include "h5/h5.h"
 #include "nn/model/model.h"
 
@@ -30,17 +31,17 @@ leat_status leati_placement_read(const leati_placement *placement, leati_h5 *fil
 
 /* Writes the path of the dataset of the optimizer's variable `index` into `out`. */
 typedef void (*leati_state_name)(void *user, int index, char *out, size_t bytes);
-/* Reads the optimizer's `count` variables in current Keras's order: iteration, learning_rate, then the slots. */
+/* Reads the optimizer's `count` variables in current Keras's order: iteration, learning_rate (unless it is a
+ * schedule), then the slots. */
 leat_status leati_keras3_read_state(const leati_placement *placement, leati_h5 *file, leat_model *model,
                                     int count, leati_state_name name_of, void *user, leat_error *err);
 /* Returns the number of variables that the optimizer of a compiled model has. */
 int leati_keras3_state_count(const leat_model *model);
 
-/* Loads a .keras archive, as leat_model_load_with does. */
-leat_status leati_keras3_load(leat_model **out, const char *path, const leat_registry *registry,
-                              leat_error *err);
+/* Loads a .keras archive, as leat_model_load_using does. */
+leat_status leati_keras3_load(leat_model **out, const char *path, const leati_load *load, leat_error *err);
 /* Like leati_keras3_load, but the archive's `size` bytes lie in memory; `label` replaces the path in messages. */
 leat_status leati_keras3_load_bytes(leat_model **out, const char *label, const void *data, size_t size,
-                                    const leat_registry *registry, leat_error *err);
+                                    const leati_load *load, leat_error *err);
 
 #endif

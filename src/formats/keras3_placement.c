@@ -132,10 +132,13 @@ leat_status leati_placement_read(const leati_placement *placement, leati_h5 *fil
 
 /* ---- The optimizer's state ---- */
 
-enum { iteration_and_rate = 2 };
+/* Returns the number of variables before the slots: the iteration, and the learning rate unless it is a schedule. */
+static int first_count(const leati_optimizer *optimizer) {
+    return optimizer->schedule ? 1 : 2;
+}
 
 int leati_keras3_state_count(const leat_model *model) {
-    return iteration_and_rate +
+    return first_count(model->compiled.optimizer) +
            leati_optimizer_slab_count(model->compiled.optimizer) * model->weights.trainable_count;
 }
 
@@ -158,7 +161,7 @@ leat_status leati_keras3_read_state(const leati_placement *placement, leati_h5 *
     const leati_optimizer *optimizer = model->compiled.optimizer;
     int slots = leati_optimizer_slot_count(optimizer), pairs = slots_together(optimizer);
     int trainable = model->weights.trainable_count, done = 0;
-    int first = iteration_and_rate + (optimizer->config.use_ema ? trainable : 0);
+    int first = first_count(optimizer) + (optimizer->config.use_ema ? trainable : 0);
     char path[512];
     if (count != leati_keras3_state_count(model))
         return leati_fail(err, LEAT_EFORMAT, "the optimizer's state: expected %d variables, found %d",
@@ -175,7 +178,7 @@ leat_status leati_keras3_read_state(const leati_placement *placement, leati_h5 *
                 leati_keras_h5_read_optimizer_weight(file, path, model, slot_index(model, slot, entry), err));
         }
         if (optimizer->config.use_ema) {
-            name_of(user, iteration_and_rate + done, path, sizeof path);
+            name_of(user, first_count(optimizer) + done, path, sizeof path);
             LEATI_TRY(leati_keras_h5_read_optimizer_weight(
                 file, path, model, slot_index(model, optimizer->type->slot_count, entry), err));
         }

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Records the cases that need current Keras: record_keras3.py [GROUP...].  The groups are files (.keras and legacy .h5
-files, and the training that continues from them, files/keras3_*), layers (those that only current Keras has,
+files, and the training that continues from them, files/keras3_*), opening (files/open_*), layers (those that only current Keras has,
 keras-3/layers), optimizers, policies (mixed_bfloat16, keras-3/policies), and schedules
 (of the learning rate, keras-3/schedules)."""
 import collections
@@ -17,7 +17,7 @@ import keras  # noqa: E402
 import tensorflow as tf  # noqa: E402
 
 from recorder import keras3_attention, keras3_layers, keras3_optimizers, keras3_policies  # noqa: E402
-from recorder import keras3_schedules, store  # noqa: E402
+from recorder import keras3_opening, keras3_schedules, store  # noqa: E402
 
 L = keras.layers
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -171,6 +171,11 @@ def files():
         case(os.path.join(HERE, "files"), "keras3_" + build.__name__, build)
 
 
+def opening():
+    """Records files that test what leat opens."""
+    keras3_opening.run(os.path.join(HERE, "files"))
+
+
 def optimizers():
     """Records the optimizers of current Keras."""
     keras3_optimizers.run(os.path.join(HERE, "keras-3"))
@@ -184,7 +189,7 @@ def schedules():
 def main():
     """Records the groups named on the command line, or all groups."""
     groups = {"files": files, "layers": keras3_layers.run, "attention": keras3_attention.run, "optimizers": optimizers,
-              "policies": keras3_policies.run, "schedules": schedules}
+              "opening": opening, "policies": keras3_policies.run, "schedules": schedules}
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
     keras.utils.set_random_seed(3)

@@ -272,7 +272,9 @@ static leat_status check_keys(const leati_field *fields, const char *const *igno
     json_t *value;
     if (!json_is_object(object)) return leati_fail(err, LEAT_EINVAL, "expected a configuration, an object");
     json_object_foreach((json_t *)(uintptr_t)object, key, value) {
-        if (!find_field(fields, key) && !is_listed(ignored, key)) return unknown_key(fields, key, err);
+        bool says_nothing = json_is_null(value); /* Python's None: an argument that was not given */
+        if (!says_nothing && !find_field(fields, key) && !is_listed(ignored, key))
+            return unknown_key(fields, key, err);
     }
     return LEAT_OK;
 }
