@@ -274,7 +274,7 @@ static int start_run(fit_run *run) {
 
 static int load_all(fit_run *run, const char *model) {
     cli_session *session = &run->session;
-    int code = cli_load(session, model);
+    int code = cli_load(session, model, CLI_FOR_TRAINING);
     if (code == CLI_SUCCESS) code = cli_compile(session);
     return code == CLI_SUCCESS ? cli_open_fit_data(session) : code;
 }

@@ -56,6 +56,8 @@ typedef enum cli_value {
       "compile with this loss, such as categorical_crossentropy or Huber(delta=2)")                          \
     X(METRICS, "--metrics", CLI_TEXT, "A,B", 0, 0, "the model's",                                            \
       "compile with these metrics, such as accuracy or AUC(curve=PR)")                                       \
+    X(NO_COMPILE, "--no-compile", CLI_FLAG, NULL, 0, 0, NULL,                                                \
+      "leave out the loss, metrics and optimizer that the file of the model has")                            \
     X(CLASS_WEIGHT, "--class-weight", CLI_TEXT, "WEIGHTS", 0, 0, NULL,                                       \
       "factors of the loss by class, such as 0:1,1:5, or balanced: the rarer a class, the larger")           \
     X(LR_SCHEDULE, "--lr-schedule", CLI_TEXT, "SCHEDULE", 0, 0, NULL,                                        \
