@@ -177,6 +177,24 @@ static void schedules_go_on_as_in_keras(void **state) {
     check_continuation(FILES "open_pieces.keras", "open_pieces");
 }
 
+static void initializers_hold_arrays(void **state) {
+    (void)state;
+    leat_error err = {0};
+    check_continuation(FILES "open_vectors.keras", "open_vectors");
+    check_continuation(FILES "open_vectors.h5", "open_vectors");
+    leat_model *model = NULL, *copy = NULL;
+    char *json = NULL;
+    must(leat_model_load(&model, FILES "open_vectors.keras", &err), &err);
+    must(leat_model_to_json(model, &json, &err), &err);
+    assert_non_null(strstr(json, "\"value\": [0.25, -0.5]"));
+    must(leat_model_from_json(&copy, json, &err), &err); /* draws the weights */
+    leat_tensor matrix = leat_model_weight(copy, 0);
+    for (int i = 0; i < 12; ++i) assert_true(((const float *)matrix.data)[i] == (float)i / 8);
+    leat_string_free(json);
+    leat_model_destroy(&copy);
+    leat_model_destroy(&model);
+}
+
 /* The schedule is written as it was read, and the state of what leat writes has the number of steps. */
 static void schedules_are_written(void **state) {
     (void)state;
@@ -230,6 +248,7 @@ int main(void) {
         cmocka_unit_test(what_is_not_given_is_kept_from_the_file),
         cmocka_unit_test(options_of_losses_mean_what_they_mean_in_keras),
         cmocka_unit_test(schedules_go_on_as_in_keras),
+        cmocka_unit_test(initializers_hold_arrays),
         cmocka_unit_test(schedules_are_written),
         cmocka_unit_test(a_schedule_is_the_learning_rate),
     };
