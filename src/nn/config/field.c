@@ -22,7 +22,7 @@
 /* Writes the value in a few characters, for messages. */
 static const char *value_text(char out[VALUE_BYTES], const json_t *value) {
     char *text = NULL;
-    if (leati_json_write(value, &text, NULL) != LEAT_OK) return "a value";
+    if (leati_json_write_start(value, VALUE_BYTES, &text, NULL) != LEAT_OK) return "a value";
     snprintf(out, VALUE_BYTES, "%s", text);
     if (strlen(text) >= VALUE_BYTES) memcpy(out + VALUE_BYTES - 4, "...", 4);
     leati_free(text);
