@@ -172,7 +172,19 @@ def graphs(root):
     record(root, GROUP, "shared_in_chain", "Dense", shared_twice_in_chain)
 
 
+def other_rank(root):
+    """A nested model that is called on another rank than it was built for, like the generator of Keras's ACGAN."""
+    def generator():
+        inner = keras.Sequential([L.Dense(8, input_dim=3, activation="relu"), L.Reshape((2, 2, 2)),
+                                  L.Conv2D(2, 2, padding="same", activation="tanh")])
+        latent, number = L.Input((3,)), L.Input((1,))
+        scale = L.Dense(3)(L.Reshape((1, 1))(number))
+        return keras.Model([latent, number], inner(L.Multiply()([latent, scale])))
+    record(root, GROUP, "nested_other_rank", "Sequential", generator)
+
+
 def run(root):
     """Records all cases of this module."""
     for part in (regularizers, constraints, weighting, outputs, graphs):
         part(root)
+    other_rank(root)
