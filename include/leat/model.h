@@ -213,14 +213,43 @@ LEAT_API LEAT_CHECKED leat_status leat_model_load_using(leat_model **out, const 
 LEAT_API LEAT_CHECKED leat_status leat_model_save(const leat_model *model, const char *path,
                                                   bool include_optimizer, leat_error *err);
 
-/** Loads the weights from a .h5 file of weights or of a whole model, like model.load_weights(path, by_name).
+/** Loads the weights from a .h5 file of weights or of a whole model, or from a .weights.h5 file of current Keras, like
+ *  model.load_weights(path, by_name).
  *  @param by_name  True: layers are matched by name, and layers that are not in the file keep their weights.
  *  False: layers are matched by their order.
  *  Errors: LEAT_ENOTFOUND, LEAT_EIO the file; LEAT_EFORMAT the file is damaged, or its layers or weights are not
- *  those of the model; LEAT_ESHAPE a weight has another shape; LEAT_ENOTSUP the file has the layout of Keras 3's
- *  .weights.h5; LEAT_ENOMEM.  After a failure some weights may have changed. */
+ *  those of the model; LEAT_ESHAPE a weight has another shape; LEAT_EINVAL by_name with a .weights.h5 file, which has
+ *  no names; LEAT_ENOMEM.  After a failure some weights may have changed. */
 LEAT_API LEAT_CHECKED leat_status leat_model_load_weights(leat_model *model, const char *path, bool by_name,
                                                           leat_error *err);
+
+/** The arguments of model.load_weights. */
+typedef struct leat_load_weights_options {
+    size_t size;        /* sizeof the struct, set by leat_load_weights_options_init */
+    bool by_name;       /* as in leat_model_load_weights; default false */
+    bool skip_mismatch; /* true: layers with another number of weights in the file, and weights with another shape, keep
+                           their values, with a message in the log; default false */
+    bool reshape;       /* true: a weight of another shape with as many numbers is reshaped; default false */
+} leat_load_weights_options;
+
+/** Zeroes the `size` bytes of *options, writes the defaults that the comments of the members give, and sets
+ *  options->size.
+ *  @param size  sizeof *options.
+ *  Threads: any. */
+LEAT_API void leat_load_weights_options_init(leat_load_weights_options *options, size_t size);
+/** Returns the default options. */
+static inline leat_load_weights_options leat_load_weights_options_default(void) {
+    leat_load_weights_options options;
+    leat_load_weights_options_init(&options, sizeof options);
+    return options;
+}
+
+/** Like leat_model_load_weights, but with all options.
+ *  @param options  NULL: the defaults.
+ *  Errors: as in leat_model_load_weights, and LEAT_EINVAL an option.  After a failure some weights may have changed. */
+LEAT_API LEAT_CHECKED leat_status leat_model_load_weights_using(leat_model *model, const char *path,
+                                                                const leat_load_weights_options *options,
+                                                                leat_error *err);
 
 /** Saves the weights as a .h5 file, like model.save_weights(path).  The file is replaced atomically
  *  (leat_file_replace).
@@ -265,7 +294,7 @@ LEAT_API LEAT_CHECKED leat_status leat_model_save_memory(const leat_model *model
 
 /** Like leat_model_load_weights, but the content of the file is in memory.
  *  @param data  The content: `bytes` bytes of any alignment, borrowed for the call.
- *  Errors: LEAT_EFORMAT, LEAT_ESHAPE name the layer; LEAT_ENOTSUP as in leat_model_load_weights; LEAT_ENOMEM.
+ *  Errors: LEAT_EFORMAT, LEAT_ESHAPE name the layer; LEAT_EINVAL as in leat_model_load_weights; LEAT_ENOMEM.
  *  After a failure some weights may have changed.  Threads: a call on the model. */
 LEAT_API LEAT_CHECKED leat_status leat_model_load_weights_memory(leat_model *model, const void *data,
                                                                  size_t bytes, bool by_name, leat_error *err);

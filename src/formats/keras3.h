@@ -4,6 +4,7 @@
 #ifndef LEATI_FORMATS_KERAS3_H
 #define LEATI_FORMATS_KERAS3_H
 
+#include "formats/keras_h5.h"
 #include "formats/load.h"
 #include "h5/h5.h"
 #include "nn/model/model.h"
@@ -27,7 +28,7 @@ void leati_placement_fini(leati_placement *placement);
 
 /* Reads the values of all placed weights from the file into the model. */
 leat_status leati_placement_read(const leati_placement *placement, leati_h5 *file, leat_model *model,
-                                 leat_error *err);
+                                 const leati_matching *matching, leat_error *err);
 
 /* Writes the path of the dataset of the optimizer's variable `index` into `out`. */
 typedef void (*leati_state_name)(void *user, int index, char *out, size_t bytes);

@@ -89,8 +89,8 @@ static leat_status read_config(leati_h5 *file, json_t **out, leat_error *err) {
     if (!leati_h5_has_attribute(file, "/", "model_config"))
         return leati_fail(
             err, LEAT_EFORMAT,
-            "the file has no attribute 'model_config', so it has weights only; load or build the "
-            "architecture first, then load the weights with leat_model_load_weights");
+            "the file has weights only (no attribute 'model_config'): expected a whole model; open the file of the "
+            "architecture first, such as model.json, and give this file as the weights");
     LEATI_TRY(read_json(file, "model_config", &config, err));
     add_version(file, config);
     leat_status status = leati_prefix(leati_translate_model(config, out, err), err, "model");
@@ -151,10 +151,11 @@ static leat_status read_training(leati_h5 *file, leat_model *model, const json_t
 /* Reads weights by name from files of current Keras, which lists the layers in another order than Keras 2.3.1. */
 static leat_status read_rest(leati_h5 *file, leat_model *model, const json_t *config, const leati_load *load,
                              leat_error *err) {
+    const leati_matching by_order = {0};
     const char *group = NULL;
     LEATI_TRY(leati_keras_h5_find(file, &group, err));
     LEATI_TRY(leati_is_modern(config) ? leati_keras_h5_read_all(file, group, model, err)
-                                      : leati_keras_h5_read_weights(file, group, model, false, err));
+                                      : leati_keras_h5_read_weights(file, group, model, &by_order, err));
     return read_training(file, model, config, load, err);
 }
 
@@ -248,34 +249,6 @@ leat_status leat_model_load_memory_using(leat_model **out, const void *data, siz
     leati_load load;
     LEATI_TRY(leati_load_read(&load, options, err));
     return load_bytes(out, data, bytes, &load, err);
-}
-
-/* Closes the file in every case. */
-static leat_status load_weights(leat_model *model, leati_h5 *file, const char *label, bool by_name,
-                                leat_error *err) {
-    const char *group = NULL;
-    leat_status status = leati_keras_h5_find(file, &group, err);
-    if (status == LEAT_OK) status = leati_keras_h5_read_weights(file, group, model, by_name, err);
-    leati_model_weights_changed(model); /* some of the weights have changed even after a failure */
-    leati_h5_close(&file, NULL);
-    return leati_prefix(status, err, "'%s'", label);
-}
-
-leat_status leat_model_load_weights(leat_model *model, const char *path, bool by_name, leat_error *err) {
-    LEATI_GIVEN(model, err);
-    LEATI_GIVEN(path, err);
-    leati_h5 *file = NULL;
-    LEATI_TRY(leati_h5_open(&file, path, err));
-    return load_weights(model, file, path, by_name, err);
-}
-
-leat_status leat_model_load_weights_memory(leat_model *model, const void *data, size_t bytes, bool by_name,
-                                           leat_error *err) {
-    LEATI_GIVEN(model, err);
-    LEATI_GIVEN(data, err);
-    leati_h5 *file = NULL;
-    LEATI_TRY(leati_h5_open_bytes(&file, memory_label, data, bytes, err));
-    return load_weights(model, file, memory_label, by_name, err);
 }
 
 static leat_status write_json(leati_h5 *file, const char *name, const json_t *value, leat_error *err) {

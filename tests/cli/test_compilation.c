@@ -86,6 +86,21 @@ static void options_alone_keep_the_rest(void **state) {
          "Adam(learning_rate=ExponentialDecay(initial_learning_rate=0.1,decay_steps=2,decay_rate=0.5))");
 }
 
+static void weights_come_from_a_file(void **state) {
+    (void)state;
+    static float x[8 * 5 * 3];
+    leat_error error = {0};
+    leat_tensor tensor = leat_tensor_view(LEAT_F32, 3, (int64_t[]){8, 5, 3}, x);
+    assert_int_equal(leat_npz_write("own.npz", (const char *const[]){"x"}, &tensor, 1, &error), LEAT_OK);
+    runs("predict " FILES "open_weights.json --weights " FILES "open_weights.weights.h5 --data npz:own.npz "
+         "--output p.npy");
+    fails("predict " FILES "open_weights.weights.h5 --data npz:own.npz --output p.npy",
+          "the file has weights only");
+    says("leat_", false);
+    fails("predict " FILES "open_weights.json --weights " FILES "cnn_weights.h5 --data npz:own.npz "
+          "--output p.npy", "cnn_weights.h5'");
+}
+
 static void a_schedule_is_not_set_by_callbacks(void **state) {
     (void)state;
     write_data();
@@ -100,6 +115,7 @@ int main(void) {
         cmocka_unit_test(commands_that_need_it_name_the_way_out),
         cmocka_unit_test(options_replace_what_is_unknown),
         cmocka_unit_test(options_alone_keep_the_rest),
+        cmocka_unit_test(weights_come_from_a_file),
         cmocka_unit_test(a_schedule_is_not_set_by_callbacks),
     };
     return cmocka_run_group_tests(tests, enter, leave);

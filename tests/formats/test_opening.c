@@ -195,6 +195,105 @@ static void initializers_hold_arrays(void **state) {
     leat_model_destroy(&model);
 }
 
+static leat_model *load(const char *path) {
+    leat_error err = {0};
+    leat_model *model = NULL;
+    must(leat_model_load(&model, path, &err), &err);
+    return model;
+}
+
+/* A .weights.h5 of current Keras has groups whose numbers follow from the order of the layers. */
+static void weights_of_current_keras_fit_an_architecture(void **state) {
+    (void)state;
+    leat_error err = {0};
+    vectors v;
+    leat_model *model = load(FILES "open_weights.json");
+    must(leat_model_load_weights(model, FILES "open_weights.weights.h5", false, &err), &err);
+    open_vectors(&v, "open_weights");
+    check_prediction(model, &v);
+    assert_int_equal(leat_model_load_weights(model, FILES "open_weights.weights.h5", true, &err),
+                     LEAT_EINVAL);
+    assert_non_null(strstr(err.message, "by_name"));
+    leat_npz_close(&v.npz);
+    leat_model_destroy(&model);
+}
+
+/* Returns a model with the layers of a classifier whose first kernel is (in, 3), and whose head has `units`. */
+static leat_model *classifier(int in, int units, const char *bias) {
+    char json[1024];
+    leat_error err = {0};
+    leat_model *model = NULL;
+    snprintf(json, sizeof json,
+             "{\"class_name\": \"Sequential\", \"config\": {\"name\": \"m\", \"layers\": ["
+             "{\"class_name\": \"Dense\", \"config\": {\"name\": \"a\", \"units\": 3, "
+             "\"batch_input_shape\": [null, %d]}}, "
+             "{\"class_name\": \"Dense\", \"config\": {\"name\": \"b\", \"units\": %d, \"use_bias\": %s}}]}}",
+             in, units, bias);
+    must(leat_model_from_json(&model, json, &err), &err);
+    return model;
+}
+
+static bool same_weight(const leat_model *a, const leat_model *b, int index) {
+    leat_tensor x = leat_model_weight(a, index), y = leat_model_weight(b, index);
+    return leat_tensor_count(&x) == leat_tensor_count(&y) &&
+           memcmp(x.data, y.data, leat_tensor_bytes(&x)) == 0;
+}
+
+static void mismatches_are_skipped_if_told(void **state) {
+    (void)state;
+    leat_load_weights_options options = leat_load_weights_options_default();
+    leat_error err = {0};
+    char path[] = "/tmp/leat-opening-XXXXXX";
+    close(mkstemp(path));
+    leat_model *saved = classifier(4, 2, "true");
+    must(leat_model_initialize(saved, 7, &err), &err);
+    must(leat_model_save_weights(saved, path, &err), &err);
+    for (int by_name = 0; by_name < 2; ++by_name) {
+        leat_model *wider = classifier(4, 5, "true"), *fewer = classifier(4, 2, "false");
+        options.by_name = by_name;
+        options.skip_mismatch = false;
+        assert_int_equal(leat_model_load_weights_using(wider, path, &options, &err), LEAT_ESHAPE);
+        assert_int_equal(leat_model_load_weights_using(fewer, path, &options, &err), LEAT_EFORMAT);
+        must(leat_model_initialize(wider, 0, &err), &err);
+        must(leat_model_initialize(fewer, 0, &err), &err);
+        options.skip_mismatch = true;
+        must(leat_model_load_weights_using(wider, path, &options, &err), &err);
+        must(leat_model_load_weights_using(fewer, path, &options, &err), &err);
+        assert_true(same_weight(wider, saved, 0) && same_weight(fewer, saved, 0));
+        assert_false(same_weight(fewer, saved, 2));
+        leat_model_destroy(&wider);
+        leat_model_destroy(&fewer);
+    }
+    leat_model_destroy(&saved);
+    unlink(path);
+}
+
+/* The kernel of a Dense, (4, 3), has as many numbers as that of a Conv1D, (2, 2, 3). */
+static void weights_are_reshaped_if_told(void **state) {
+    (void)state;
+    leat_load_weights_options options = leat_load_weights_options_default();
+    leat_error err = {0};
+    char path[] = "/tmp/leat-opening-XXXXXX";
+    close(mkstemp(path));
+    leat_model *saved = classifier(4, 2, "false"), *other = NULL;
+    must(leat_model_initialize(saved, 7, &err), &err);
+    must(leat_model_save_weights(saved, path, &err), &err);
+    must(leat_model_from_json(&other,
+                              "{\"class_name\": \"Sequential\", \"config\": [{\"class_name\": \"Conv1D\", "
+                              "\"config\": {\"name\": \"a\", \"filters\": 3, \"kernel_size\": 2, "
+                              "\"batch_input_shape\": [null, 5, 2]}}, {\"class_name\": \"Dense\", \"config\": "
+                              "{\"name\": \"b\", \"units\": 2, \"use_bias\": false}}]}",
+                              &err),
+         &err);
+    assert_int_equal(leat_model_load_weights_using(other, path, &options, &err), LEAT_ESHAPE);
+    options.reshape = true;
+    must(leat_model_load_weights_using(other, path, &options, &err), &err);
+    assert_true(same_weight(other, saved, 0) && same_weight(other, saved, 2));
+    leat_model_destroy(&other);
+    leat_model_destroy(&saved);
+    unlink(path);
+}
+
 /* The schedule is written as it was read, and the state of what leat writes has the number of steps. */
 static void schedules_are_written(void **state) {
     (void)state;
@@ -249,6 +348,9 @@ int main(void) {
         cmocka_unit_test(options_of_losses_mean_what_they_mean_in_keras),
         cmocka_unit_test(schedules_go_on_as_in_keras),
         cmocka_unit_test(initializers_hold_arrays),
+        cmocka_unit_test(weights_of_current_keras_fit_an_architecture),
+        cmocka_unit_test(mismatches_are_skipped_if_told),
+        cmocka_unit_test(weights_are_reshaped_if_told),
         cmocka_unit_test(schedules_are_written),
         cmocka_unit_test(a_schedule_is_the_learning_rate),
     };

@@ -21,7 +21,7 @@
 
 /* Options that evaluate and predict share. */
 #define PASS_USES                                                                                            \
-    MAY(LAYERS), MAY(BATCH_SIZE), MAY(STEPS), WORKER_USES, FAULT_USES, MAY(SEED), KERNEL_USES, MAY(VERBOSE), \
+    MAY(LAYERS), MAY(WEIGHTS), MAY(BATCH_SIZE), MAY(STEPS), WORKER_USES, FAULT_USES, MAY(SEED), KERNEL_USES, MAY(VERBOSE), \
         MAY(JSON), MAY(HELP)
 
 static const cli_use fit_uses[] = {
@@ -29,6 +29,7 @@ static const cli_use fit_uses[] = {
     MAY(VALIDATION),
     MAY(VALIDATION_SPLIT),
     MAY(LAYERS),
+    MAY(WEIGHTS),
     MAY(EPOCHS),
     MAY(BATCH_SIZE),
     MAY(STEPS_PER_EPOCH),

@@ -56,6 +56,8 @@ typedef enum cli_value {
       "compile with this loss, such as categorical_crossentropy or Huber(delta=2)")                          \
     X(METRICS, "--metrics", CLI_TEXT, "A,B", 0, 0, "the model's",                                            \
       "compile with these metrics, such as accuracy or AUC(curve=PR)")                                       \
+    X(WEIGHTS, "--weights", CLI_FILE, "FILE", 0, 0, NULL,                                                    \
+      "load the weights from this file: .h5 of weights or of a model, or .weights.h5")                       \
     X(NO_COMPILE, "--no-compile", CLI_FLAG, NULL, 0, 0, NULL,                                                \
       "leave out the loss, metrics and optimizer that the file of the model has")                            \
     X(CLASS_WEIGHT, "--class-weight", CLI_TEXT, "WEIGHTS", 0, 0, NULL,                                       \

@@ -135,7 +135,10 @@ int cli_load(cli_session *session, const char *path, cli_need need) {
             "leat %s: warning: this CPU does not multiply bfloat16 faster than float32: use float32, which "
             "is faster unless memory is the limit\n",
             session->command);
-    if (status == LEAT_OK && ends_with(path, ".json"))
+    const char *weights = text[CLI_WEIGHTS];
+    if (status == LEAT_OK && weights)
+        status = leat_model_load_weights_using(session->model, weights, NULL, &err);
+    if (status == LEAT_OK && ends_with(path, ".json") && !weights)
         status = leat_model_initialize(session->model, (uint64_t)cli_number(session->arguments, CLI_SEED, 0),
                                        &err);
     return status == LEAT_OK ? CLI_SUCCESS : cli_fail(session, &err);
