@@ -33,9 +33,11 @@ leat_status leati_placement_read(const leati_placement *placement, leati_h5 *fil
 /* Writes the path of the dataset of the optimizer's variable `index` into `out`. */
 typedef void (*leati_state_name)(void *user, int index, char *out, size_t bytes);
 /* Reads the optimizer's `count` variables in current Keras's order: iteration, learning_rate (unless it is a
- * schedule), then the slots. */
+ * schedule), then the slots.
+ * in_blocks: the slots are not interleaved weight by weight, as in files of tf.keras up to 2.10. */
 leat_status leati_keras3_read_state(const leati_placement *placement, leati_h5 *file, leat_model *model,
-                                    int count, leati_state_name name_of, void *user, leat_error *err);
+                                    int count, bool in_blocks, leati_state_name name_of, void *user,
+                                    leat_error *err);
 /* Returns the number of variables that the optimizer of a compiled model has. */
 int leati_keras3_state_count(const leat_model *model);
 

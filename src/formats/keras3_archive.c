@@ -68,7 +68,7 @@ static leat_status open_config(archive *out, const leati_zip *zip, leat_error *e
     json_decref(metadata);
     const json_t *compile_config = json_object_get(config, "compile_config");
     if (status == LEAT_OK && json_object_get(compile_config, "optimizer"))
-        status = leati_translate_compilation(compile_config, &out->compilation, err);
+        status = leati_translate_compilation(compile_config, leati_is_late(config), &out->compilation, err);
     if (status == LEAT_OK) status = leati_translate_model(config, &out->config, err);
     json_decref(config);
     return status;
@@ -104,9 +104,9 @@ static leat_status read_training(const archive *a, const leati_placement *placem
     if (!load->compile) return LEAT_OK;
     for (state_name(NULL, 0, path, sizeof path); leati_h5_has_object(a->weights, path); ++count)
         state_name(NULL, count + 1, path, sizeof path);
-    if (count < 3 && count < leati_keras3_state_count(model))
+    if (count == 0 || (count < 3 && count < leati_keras3_state_count(model) - 1))
         return LEAT_OK; /* the optimizer has no slots yet: the model was never trained */
-    return leati_keras3_read_state(placement, a->weights, model, count, state_name, NULL, err);
+    return leati_keras3_read_state(placement, a->weights, model, count, false, state_name, NULL, err);
 }
 
 static leat_status read_model(leat_model **out, const archive *a, const leati_load *load, leat_error *err) {

@@ -132,14 +132,12 @@ leat_status leati_placement_read(const leati_placement *placement, leati_h5 *fil
 
 /* ---- The optimizer's state ---- */
 
-/* Returns the number of variables before the slots: the iteration, and the learning rate unless it is a schedule. */
-static int first_count(const leati_optimizer *optimizer) {
-    return optimizer->schedule ? 1 : 2;
+static int slot_variables(const leat_model *model) {
+    return leati_optimizer_slab_count(model->compiled.optimizer) * model->weights.trainable_count;
 }
 
 int leati_keras3_state_count(const leat_model *model) {
-    return first_count(model->compiled.optimizer) +
-           leati_optimizer_slab_count(model->compiled.optimizer) * model->weights.trainable_count;
+    return (model->compiled.optimizer->schedule ? 1 : 2) + slot_variables(model);
 }
 
 /* Returns the index, for leati_optimizer_weight_at, of slot `slot` of the trainable weight `weight`. */
@@ -155,15 +153,17 @@ static int slots_together(const leati_optimizer *optimizer) {
     return slots < 2 || optimizer->type->slot_desc ? slots : 2;
 }
 
-/* The moving averages of the weights (use_ema) come before the slots. */
+/* The moving averages of the weights (use_ema) come before the slots.  Before them are the iteration and, unless it is
+ * a schedule, or the file is one of tf.keras, the learning rate. */
 leat_status leati_keras3_read_state(const leati_placement *placement, leati_h5 *file, leat_model *model,
-                                    int count, leati_state_name name_of, void *user, leat_error *err) {
+                                    int count, bool in_blocks, leati_state_name name_of, void *user,
+                                    leat_error *err) {
     const leati_optimizer *optimizer = model->compiled.optimizer;
-    int slots = leati_optimizer_slot_count(optimizer), pairs = slots_together(optimizer);
-    int trainable = model->weights.trainable_count, done = 0;
-    int first = first_count(optimizer) + (optimizer->config.use_ema ? trainable : 0);
+    int slots = leati_optimizer_slot_count(optimizer), pairs = in_blocks ? 1 : slots_together(optimizer);
+    int trainable = model->weights.trainable_count, done = 0, before = count - slot_variables(model);
+    int first = before + (optimizer->config.use_ema ? trainable : 0);
     char path[512];
-    if (count != leati_keras3_state_count(model))
+    if (before < 1 || before > 2)
         return leati_fail(err, LEAT_EFORMAT, "the optimizer's state: expected %d variables, found %d",
                           leati_keras3_state_count(model), count);
     name_of(user, 0, path, sizeof path);
@@ -178,7 +178,7 @@ leat_status leati_keras3_read_state(const leati_placement *placement, leati_h5 *
                 leati_keras_h5_read_optimizer_weight(file, path, model, slot_index(model, slot, entry), err));
         }
         if (optimizer->config.use_ema) {
-            name_of(user, first_count(optimizer) + done, path, sizeof path);
+            name_of(user, before + done, path, sizeof path);
             LEATI_TRY(leati_keras_h5_read_optimizer_weight(
                 file, path, model, slot_index(model, optimizer->type->slot_count, entry), err));
         }

@@ -98,11 +98,18 @@ static leat_status read_config(leati_h5 *file, json_t **out, leat_error *err) {
     return status;
 }
 
-static leat_status compile_as(leati_h5 *file, leat_model *model, bool modern, const leati_load *load,
-                              leat_error *err) {
+/* Returns true if the optimizer's state of a file lists each slot for all weights, then the next slot. */
+static bool is_in_blocks(const leati_h5_strings *names) {
+    const char *first = names->items[0], *end = strstr(first, "/iter:0");
+    return end && end[sizeof "/iter:0" - 1] == '\0';
+}
+
+static leat_status compile_as(leati_h5 *file, leat_model *model, const json_t *model_config,
+                              const leati_load *load, leat_error *err) {
+    const bool late = leati_is_late(model_config), modern = late || leati_is_modern(model_config);
     json_t *config = NULL, *translated = NULL;
     LEATI_TRY(read_json(file, "training_config", &config, err));
-    leat_status status = modern ? leati_translate_compilation(config, &translated, err) : LEAT_OK;
+    leat_status status = modern ? leati_translate_compilation(config, late, &translated, err) : LEAT_OK;
     if (status == LEAT_OK) status = leati_load_compilation(model, modern ? translated : config, load, err);
     json_decref(config);
     json_decref(translated);
@@ -125,9 +132,11 @@ static leat_status read_modern_state(leati_h5 *file, leat_model *model, const js
         return LEAT_OK;
     LEATI_TRY(leati_h5_read_strings(file, "optimizer_weights", "weight_names", &names, err));
     leat_status status = leati_placement_make(&placement, model, config, err);
-    bool untrained = names.count < 3 && (int)names.count < leati_keras3_state_count(model);
+    bool untrained =
+        names.count == 0 || (names.count < 3 && (int)names.count < leati_keras3_state_count(model) - 1);
     if (status == LEAT_OK && !untrained)
-        status = leati_keras3_read_state(&placement, file, model, (int)names.count, state_name, &names, err);
+        status = leati_keras3_read_state(&placement, file, model, (int)names.count, is_in_blocks(&names), state_name,
+                                         &names, err);
     leati_placement_fini(&placement);
     leati_h5_strings_fini(&names);
     return status;
@@ -141,9 +150,9 @@ static leat_status read_state(leati_h5 *file, leat_model *model, const json_t *c
 
 static leat_status read_training(leati_h5 *file, leat_model *model, const json_t *config,
                                  const leati_load *load, leat_error *err) {
-    bool modern = leati_is_modern(config);
+    bool modern = leati_is_modern(config) || leati_is_late(config);
     if (!leati_h5_has_attribute(file, "/", "training_config")) return LEAT_OK;
-    leat_status status = compile_as(file, model, modern, load, err);
+    leat_status status = compile_as(file, model, config, load, err);
     if (status == LEAT_OK && load->compile) status = read_state(file, model, config, modern, err);
     return leati_load_hint(status, load, err);
 }
@@ -154,7 +163,8 @@ static leat_status read_rest(leati_h5 *file, leat_model *model, const json_t *co
     const leati_matching by_order = {0};
     const char *group = NULL;
     LEATI_TRY(leati_keras_h5_find(file, &group, err));
-    LEATI_TRY(leati_is_modern(config) ? leati_keras_h5_read_all(file, group, model, err)
+    bool by_name = leati_is_modern(config) || leati_is_late(config);
+    LEATI_TRY(by_name ? leati_keras_h5_read_all(file, group, model, err)
                                       : leati_keras_h5_read_weights(file, group, model, &by_order, err));
     return read_training(file, model, config, load, err);
 }

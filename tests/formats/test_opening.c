@@ -294,6 +294,19 @@ static void weights_are_reshaped_if_told(void **state) {
     unlink(path);
 }
 
+static void files_of_tf_keras_go_on_as_there(void **state) {
+    (void)state;
+    static const char *const names[] = {"tf24_cnn",  "tf24_memory",  "tf24_graph",
+                                        "tf215_cnn", "tf215_memory", "tf215_graph"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; ++i) {
+        char path[256];
+        snprintf(path, sizeof path, FILES "%s.h5", names[i]);
+        check_continuation(path, names[i]);
+        snprintf(path, sizeof path, FILES "%s.keras", names[i]);
+        if (access(path, R_OK) == 0) check_continuation(path, names[i]);
+    }
+}
+
 /* The schedule is written as it was read, and the state of what leat writes has the number of steps. */
 static void schedules_are_written(void **state) {
     (void)state;
@@ -351,6 +364,7 @@ int main(void) {
         cmocka_unit_test(weights_of_current_keras_fit_an_architecture),
         cmocka_unit_test(mismatches_are_skipped_if_told),
         cmocka_unit_test(weights_are_reshaped_if_told),
+        cmocka_unit_test(files_of_tf_keras_go_on_as_there),
         cmocka_unit_test(schedules_are_written),
         cmocka_unit_test(a_schedule_is_the_learning_rate),
     };
