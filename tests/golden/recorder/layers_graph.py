@@ -183,8 +183,20 @@ def other_rank(root):
     record(root, GROUP, "nested_other_rank", "Sequential", generator)
 
 
+def scaled_sum(root):
+    """The Lambda of keras.applications' InceptionResNetV2."""
+    def block():
+        a, b = L.Input((3, 3, 2)), L.Input((3, 3, 2))
+        x = L.Conv2D(2, 1, use_bias=False)(b)
+        x = L.Lambda(lambda inputs, scale: inputs[0] + inputs[1] * scale, output_shape=(3, 3, 2),
+                     arguments={"scale": 0.17}, name="block")([a, x])
+        return keras.Model([a, b], L.Activation("relu")(x))
+    record(root, GROUP, "lambda_scaled_sum", "Lambda", block)
+
+
 def run(root):
     """Records all cases of this module."""
     for part in (regularizers, constraints, weighting, outputs, graphs):
         part(root)
     other_rank(root)
+    scaled_sum(root)
