@@ -183,6 +183,7 @@ typedef struct leat_model_load_options {
      * not compiled, like keras.models.load_model(path, compile=False): the loss, metrics and optimizer of the file may
      * be any.  leat_model_training_config gives them, and leat_compile_options.keep uses them. */
     bool compile;
+    int unused; /* 0; the struct has no padding at its end */
 } leat_model_load_options;
 
 /** Zeroes the `size` bytes of *options, writes the defaults that the comments of the members give, and sets
@@ -225,11 +226,13 @@ LEAT_API LEAT_CHECKED leat_status leat_model_load_weights(leat_model *model, con
 
 /** The arguments of model.load_weights. */
 typedef struct leat_load_weights_options {
-    size_t size;        /* sizeof the struct, set by leat_load_weights_options_init */
-    bool by_name;       /* as in leat_model_load_weights; default false */
-    bool skip_mismatch; /* true: layers with another number of weights in the file, and weights with another shape, keep
-                           their values, with a message in the log; default false */
-    bool reshape;       /* true: a weight of another shape with as many numbers is reshaped; default false */
+    size_t size;  /* sizeof the struct, set by leat_load_weights_options_init */
+    bool by_name; /* as in leat_model_load_weights; default false */
+    /* true: layers with another number of weights in the file, and weights with another shape, keep their values, with a
+     * message in the log; default false */
+    bool skip_mismatch;
+    bool reshape; /* true: a weight of another shape with as many numbers is reshaped; default false */
+    int unused;   /* 0; the struct has no padding at its end */
 } leat_load_weights_options;
 
 /** Zeroes the `size` bytes of *options, writes the defaults that the comments of the members give, and sets
@@ -329,6 +332,7 @@ typedef struct leat_compile_options {
     /* true: a member above that is NULL (set the optimizer to NULL, too) keeps what the model is compiled with or, if
      * the model was loaded without its compilation, what its file says; default false */
     bool keep;
+    int unused; /* 0; the struct has no padding at its end */
 } leat_compile_options;
 
 /** Zeroes the `size` bytes of *options, writes the defaults that the comments of the members give, and sets

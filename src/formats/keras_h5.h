@@ -8,9 +8,10 @@
 
 /* The arguments of load_weights. */
 typedef struct leati_matching {
-    bool by_name;       /* otherwise by order */
-    bool skip_mismatch; /* weights of other shapes, and layers with other numbers of weights, keep their values */
-    bool reshape;       /* weights of other shapes with as many numbers are read in their order */
+    bool by_name; /* otherwise by order */
+    bool
+        skip_mismatch; /* weights of other shapes, and layers with other numbers of weights, keep their values */
+    bool reshape;      /* weights of other shapes with as many numbers are read in their order */
 } leati_matching;
 
 /* Returns true for a file of weights in current Keras's layout (.weights.h5). */

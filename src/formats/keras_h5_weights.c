@@ -214,7 +214,7 @@ leat_status leati_keras_h5_read_weights(leati_h5 *file, const char *group, leat_
     leati_h5_strings names;
     LEATI_TRY(leati_h5_read_strings(file, group, "layer_names", &names, err));
     leat_status status = matching->by_name ? read_by_name(file, group, model, &names, matching, false, err)
-                                 : read_by_order(file, group, model, &names, matching, err);
+                                           : read_by_order(file, group, model, &names, matching, err);
     leati_h5_strings_fini(&names);
     return status;
 }

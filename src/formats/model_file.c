@@ -87,10 +87,10 @@ static leat_status read_config(leati_h5 *file, json_t **out, leat_error *err) {
     json_t *config = NULL;
     *out = NULL;
     if (!leati_h5_has_attribute(file, "/", "model_config"))
-        return leati_fail(
-            err, LEAT_EFORMAT,
-            "the file has weights only (no attribute 'model_config'): expected a whole model; open the file of the "
-            "architecture first, such as model.json, and give this file as the weights");
+        return leati_fail(err, LEAT_EFORMAT,
+                          "the file has weights only (no attribute 'model_config'): expected a whole model; "
+                          "open the file of the "
+                          "architecture first, such as model.json, and give this file as the weights");
     LEATI_TRY(read_json(file, "model_config", &config, err));
     add_version(file, config);
     leat_status status = leati_prefix(leati_translate_model(config, out, err), err, "model");
@@ -135,8 +135,8 @@ static leat_status read_modern_state(leati_h5 *file, leat_model *model, const js
     bool untrained =
         names.count == 0 || (names.count < 3 && (int)names.count < leati_keras3_state_count(model) - 1);
     if (status == LEAT_OK && !untrained)
-        status = leati_keras3_read_state(&placement, file, model, (int)names.count, is_in_blocks(&names), state_name,
-                                         &names, err);
+        status = leati_keras3_read_state(&placement, file, model, (int)names.count, is_in_blocks(&names),
+                                         state_name, &names, err);
     leati_placement_fini(&placement);
     leati_h5_strings_fini(&names);
     return status;
@@ -165,7 +165,7 @@ static leat_status read_rest(leati_h5 *file, leat_model *model, const json_t *co
     LEATI_TRY(leati_keras_h5_find(file, &group, err));
     bool by_name = leati_is_modern(config) || leati_is_late(config);
     LEATI_TRY(by_name ? leati_keras_h5_read_all(file, group, model, err)
-                                      : leati_keras_h5_read_weights(file, group, model, &by_order, err));
+                      : leati_keras_h5_read_weights(file, group, model, &by_order, err));
     return read_training(file, model, config, load, err);
 }
 

@@ -20,8 +20,9 @@ static leat_status read_modern(leati_h5 *file, leat_model *model, const leati_ma
     json_t *config = NULL;
     leati_placement placement = {0};
     if (matching->by_name)
-        return leati_fail(err, LEAT_EINVAL,
-                          "by_name: a .weights.h5 file of current Keras has its weights by order, not by name");
+        return leati_fail(
+            err, LEAT_EINVAL,
+            "by_name: a .weights.h5 file of current Keras has its weights by order, not by name");
     LEATI_TRY(leati_model_layer_order(model, &config, err));
     leat_status status = leati_placement_make(&placement, model, config, err);
     if (status == LEAT_OK) status = leati_placement_read(&placement, file, model, matching, err);

@@ -98,7 +98,8 @@ static void weights_come_from_a_file(void **state) {
           "the file has weights only");
     says("leat_", false);
     fails("predict " FILES "open_weights.json --weights " FILES "cnn_weights.h5 --data npz:own.npz "
-          "--output p.npy", "cnn_weights.h5'");
+          "--output p.npy",
+          "cnn_weights.h5'");
 }
 
 static void a_schedule_is_not_set_by_callbacks(void **state) {

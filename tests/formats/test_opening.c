@@ -278,13 +278,14 @@ static void weights_are_reshaped_if_told(void **state) {
     leat_model *saved = classifier(4, 2, "false"), *other = NULL;
     must(leat_model_initialize(saved, 7, &err), &err);
     must(leat_model_save_weights(saved, path, &err), &err);
-    must(leat_model_from_json(&other,
-                              "{\"class_name\": \"Sequential\", \"config\": [{\"class_name\": \"Conv1D\", "
-                              "\"config\": {\"name\": \"a\", \"filters\": 3, \"kernel_size\": 2, "
-                              "\"batch_input_shape\": [null, 5, 2]}}, {\"class_name\": \"Dense\", \"config\": "
-                              "{\"name\": \"b\", \"units\": 2, \"use_bias\": false}}]}",
-                              &err),
-         &err);
+    must(
+        leat_model_from_json(&other,
+                             "{\"class_name\": \"Sequential\", \"config\": [{\"class_name\": \"Conv1D\", "
+                             "\"config\": {\"name\": \"a\", \"filters\": 3, \"kernel_size\": 2, "
+                             "\"batch_input_shape\": [null, 5, 2]}}, {\"class_name\": \"Dense\", \"config\": "
+                             "{\"name\": \"b\", \"units\": 2, \"use_bias\": false}}]}",
+                             &err),
+        &err);
     assert_int_equal(leat_model_load_weights_using(other, path, &options, &err), LEAT_ESHAPE);
     options.reshape = true;
     must(leat_model_load_weights_using(other, path, &options, &err), &err);

@@ -56,10 +56,11 @@ static leat_status read_array(const leati_field *field, const json_t *value, con
     }
     if (!right) {
         leati_free(array.values);
-        return leati_fail(err, LEAT_EINVAL,
-                          "%s: expected a number, or lists of numbers of equal lengths in at most %d dimensions%s%s",
-                          field->key, LEAT_MAX_RANK, leati_item_class(value)[0] ? ", received the object " : "",
-                          leati_item_class(value));
+        return leati_fail(
+            err, LEAT_EINVAL,
+            "%s: expected a number, or lists of numbers of equal lengths in at most %d dimensions%s%s",
+            field->key, LEAT_MAX_RANK, leati_item_class(value)[0] ? ", received the object " : "",
+            leati_item_class(value));
     }
     *(leati_value_array *)member = array;
     return LEAT_OK;

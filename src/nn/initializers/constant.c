@@ -85,10 +85,11 @@ static leat_status draw_constant(const void *config, int rank, const int64_t *di
     bool same_count = leati_shape_elements(array->rank, array->dims) == count;
     char want[96], got[96];
     if (!same_count && !fits(array, rank, dims))
-        return leati_fail(err, LEAT_ESHAPE,
-                          "initializer 'Constant': expected values that fit a weight of shape %s, received shape %s",
-                          leati_shape_text(want, sizeof want, rank, dims),
-                          leati_shape_text(got, sizeof got, array->rank, array->dims));
+        return leati_fail(
+            err, LEAT_ESHAPE,
+            "initializer 'Constant': expected values that fit a weight of shape %s, received shape %s",
+            leati_shape_text(want, sizeof want, rank, dims),
+            leati_shape_text(got, sizeof got, array->rank, array->dims));
     for (int64_t i = 0; i < count; ++i)
         out[i] = (float)array->values[same_count ? i : source_of(array, rank, dims, i)];
     return LEAT_OK;

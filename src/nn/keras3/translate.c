@@ -142,7 +142,8 @@ static leat_status translate_inner_layers(json_t *config, bool late, leat_error 
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; ++i)
         if (leati_item_class(json_object_get(config, keys[i]))[0])
             LEATI_TRY(translate_item(json_object_get(config, keys[i]), late, err));
-    json_array_foreach(json_object_get(config, "cells"), index, item) LEATI_TRY(translate_item(item, late, err));
+    json_array_foreach(json_object_get(config, "cells"), index, item)
+        LEATI_TRY(translate_item(item, late, err));
     return LEAT_OK;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The Lambda of keras.applications' InceptionResNetV2 in Keras 2, `lambda inputs, scale: inputs[0] + inputs[1] * scale`,
- * which is recognised by its marshalled code and written back as it was read.  Source: keras_applications 1.0.8. */
+/* The Lambda of keras.applications' InceptionResNetV2 in Keras 2, lambda inputs, scale: inputs[0] + inputs[1] * scale,
+ * which is recognised by its marshalled code and written back unchanged.  Source: keras_applications 1.0.8. */
 #include <string.h>
 
 #include "base/error.h"
@@ -18,9 +18,9 @@ typedef struct scaled_sum_config {
         .key = #name, .kind = LEATI_FIELD_JSON, .preset = "null", .later = is_later,                         \
         .offset = offsetof(scaled_sum_config, name)                                                          \
     }
-static const leati_field fields[] = {KEY(function, false),         KEY(function_type, false),
-                                     KEY(output_shape, false),     KEY(output_shape_type, false),
-                                     KEY(arguments, false),        KEY(module, true),
+static const leati_field fields[] = {KEY(function, false),           KEY(function_type, false),
+                                     KEY(output_shape, false),       KEY(output_shape_type, false),
+                                     KEY(arguments, false),          KEY(module, true),
                                      KEY(output_shape_module, true), {.key = NULL}};
 
 /* ---- The code ---- */
@@ -93,7 +93,8 @@ const leati_layer_type *leati_layer_find_lambda(const json_t *config) {
     unsigned char data[code_bytes];
     const json_t *function = json_object_get(config, "function");
     const char *text = json_string_value(json_array_get(function, 0));
-    bool plain = text && json_is_null(json_array_get(function, 1)) && json_is_null(json_array_get(function, 2));
+    bool plain =
+        text && json_is_null(json_array_get(function, 1)) && json_is_null(json_array_get(function, 2));
     if (!plain || !only_number(json_object_get(config, "arguments"))) return NULL;
     return is_scaled_sum(data, decode(text, data)) ? &leati_layer_scaled_sum : NULL;
 }
@@ -119,4 +120,5 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
 }
 
 LEATI_LAYER_TYPE(scaled_sum, "Lambda", "lambda", scaled_sum_config, fields, .min_inputs = 2, .max_inputs = 2,
-                 .masking = LEATI_MASK_PASSED, .steps = LEATI_STEPS_BY_NUMBER, .infer = infer, .lower = lower);
+                 .masking = LEATI_MASK_PASSED, .steps = LEATI_STEPS_BY_NUMBER, .infer = infer,
+                 .lower = lower);
