@@ -228,11 +228,11 @@ LEAT_API LEAT_CHECKED leat_status leat_model_load_weights(leat_model *model, con
 typedef struct leat_load_weights_options {
     size_t size;  /* sizeof the struct, set by leat_load_weights_options_init */
     bool by_name; /* as in leat_model_load_weights; default false */
-    /* true: layers with another number of weights in the file, and weights with another shape, keep their values, with a
-     * message in the log; default false */
+    /* true: layers with another number of weights in the file, and weights with another shape, keep their values,
+     * with a message in the log; default false */
     bool skip_mismatch;
     bool reshape; /* true: a weight of another shape with as many numbers is reshaped; default false */
-    int unused;   /* 0; the struct has no padding at its end */
+    int unused; /* 0; the struct has no padding at its end */
 } leat_load_weights_options;
 
 /** Zeroes the `size` bytes of *options, writes the defaults that the comments of the members give, and sets
