@@ -327,9 +327,9 @@ LEAT_API LEAT_CHECKED leat_status leat_terminate_on_nan_create(leat_callback *ou
 
 /** Creates the callback that a text describes.  The classes and their arguments are Keras's: CSVLogger,
  *  EarlyStopping, ModelCheckpoint, ReduceLROnPlateau, TensorBoard and TerminateOnNaN, and the schedules CosineDecay,
- *  ExponentialDecay, InverseTimeDecay, PiecewiseConstantDecay and PolynomialDecay of keras.optimizers.schedules.  A
- *  schedule sets the learning rate before each step, as a function of the number of steps that the optimizer has
- *  done.
+ *  CosineDecayRestarts, ExponentialDecay, InverseTimeDecay, PiecewiseConstantDecay and PolynomialDecay of
+ *  keras.optimizers.schedules.  A schedule sets the learning rate before each step, as a function of the number of
+ *  steps that the optimizer has done.
  *  @param text  A call with named arguments, "EarlyStopping(patience=3, restore_best_weights=True)", or JSON,
  *  {"class_name": "EarlyStopping", "config": {"patience": 3}}.
  *  Errors: LEAT_EINVAL the text, or an argument; LEAT_EFORMAT the JSON; LEAT_ENOTFOUND there is no such class;

@@ -100,7 +100,8 @@ LEAT_API bool leat_model_weight_trainable(const leat_model *model, int index);
 LEAT_API LEAT_CHECKED leat_status leat_model_optimizer_config(const leat_model *model, char **out,
                                                               leat_error *err);
 
-/** Gives all arguments of compile as JSON, in the form of Keras's files: an object with the keys
+/** Gives all arguments of compile as JSON, or those of the file if the model was loaded without its compilation
+ *  (leat_model_load_options.compile), in the form of Keras's files: an object with the keys
  *  optimizer_config, loss, metrics, weighted_metrics, sample_weight_mode and loss_weights.
  *  @param[out] out  A string for leat_string_free; NULL on failure.
  *  Errors: LEAT_EINVAL the model is not compiled; LEAT_ENOMEM. */

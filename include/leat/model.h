@@ -164,7 +164,9 @@ LEAT_API void leat_model_destroy(leat_model **model);
  *  and, if the file has them, the arguments of compile and the optimizer's state), or an architecture as JSON.
  *  @param[out] out  New model, owned by the caller (leat_model_destroy); NULL on failure.
  *  Errors: LEAT_ENOTFOUND, LEAT_EIO the file; LEAT_EFORMAT the file is damaged or has another format, the message
- *  names the object in the file; LEAT_ENOTSUP names the layer; LEAT_ENOMEM; those of leat_model_from_json.
+ *  names the object in the file; LEAT_ENOTSUP names the layer; LEAT_ENOMEM; those of leat_model_from_json; those of
+ *  leat_model_compile for a loss, a metric or an optimizer that leat does not have (leat_model_load_using opens such
+ *  a file).
  *  Threads: any. */
 LEAT_API LEAT_CHECKED leat_status leat_model_load(leat_model **out, const char *path, leat_error *err);
 
@@ -173,6 +175,36 @@ LEAT_API LEAT_CHECKED leat_status leat_model_load(leat_model **out, const char *
  *  Errors: as in leat_model_load.  Threads: any. */
 LEAT_API LEAT_CHECKED leat_status leat_model_load_with(leat_model **out, const char *path,
                                                        const leat_registry *registry, leat_error *err);
+
+/** How a model is loaded. */
+typedef struct leat_model_load_options {
+    size_t size;                   /* sizeof the struct, set by leat_model_load_options_init */
+    const leat_registry *registry; /* custom layers; default NULL: none */
+    /* true (default): the model is compiled as the file says, and gets the file's optimizer state.  false: the model is
+     * not compiled, like keras.models.load_model(path, compile=False): the loss, metrics and optimizer of the file may
+     * be any.  leat_model_training_config gives them, and leat_compile_options.keep uses them. */
+    bool compile;
+    int unused; /* 0; the struct has no padding at its end */
+} leat_model_load_options;
+
+/** Zeroes the `size` bytes of *options, writes the defaults that the comments of the members give, and sets
+ *  options->size.
+ *  @param size  sizeof *options.
+ *  Threads: any. */
+LEAT_API void leat_model_load_options_init(leat_model_load_options *options, size_t size);
+/** Returns the default options. */
+static inline leat_model_load_options leat_model_load_options_default(void) {
+    leat_model_load_options options;
+    leat_model_load_options_init(&options, sizeof options);
+    return options;
+}
+
+/** Like leat_model_load, but with options.
+ *  @param options  NULL: the defaults.
+ *  Errors: as in leat_model_load, and LEAT_EINVAL an option.  Threads: any. */
+LEAT_API LEAT_CHECKED leat_status leat_model_load_using(leat_model **out, const char *path,
+                                                        const leat_model_load_options *options,
+                                                        leat_error *err);
 
 /** Saves the model, like model.save(path, include_optimizer).  A path that ends in ".keras" gets an archive of current
  *  Keras; any other path gets a .h5 file, in the form of the Keras that the model came from (2.3.1 for a model that was
@@ -191,10 +223,40 @@ LEAT_API LEAT_CHECKED leat_status leat_model_save(const leat_model *model, const
  *  @param by_name  True: layers are matched by name, and layers that are not in the file keep their weights.
  *  False: layers are matched by their order; those of a .weights.h5 file by their classes and order.
  *  Errors: LEAT_ENOTFOUND, LEAT_EIO the file; LEAT_EFORMAT the file is damaged, or its layers or weights are not
- *  those of the model; LEAT_ESHAPE a weight has another shape; LEAT_ENOTSUP by_name with a .weights.h5 file;
- *  LEAT_ENOMEM.  After a failure some weights may have changed. */
+ *  those of the model; LEAT_ESHAPE a weight has another shape; LEAT_EINVAL by_name with a .weights.h5 file, which has
+ *  no names; LEAT_ENOMEM.  After a failure some weights may have changed. */
 LEAT_API LEAT_CHECKED leat_status leat_model_load_weights(leat_model *model, const char *path, bool by_name,
                                                           leat_error *err);
+
+/** The arguments of model.load_weights. */
+typedef struct leat_load_weights_options {
+    size_t size;  /* sizeof the struct, set by leat_load_weights_options_init */
+    bool by_name; /* as in leat_model_load_weights; default false */
+    /* true: layers with another number of weights in the file, and weights with another shape, keep their values,
+     * with a message in the log; default false */
+    bool skip_mismatch;
+    bool reshape; /* true: a weight of another shape with as many numbers is reshaped; default false */
+    int unused;   /* 0; the struct has no padding at its end */
+} leat_load_weights_options;
+
+/** Zeroes the `size` bytes of *options, writes the defaults that the comments of the members give, and sets
+ *  options->size.
+ *  @param size  sizeof *options.
+ *  Threads: any. */
+LEAT_API void leat_load_weights_options_init(leat_load_weights_options *options, size_t size);
+/** Returns the default options. */
+static inline leat_load_weights_options leat_load_weights_options_default(void) {
+    leat_load_weights_options options;
+    leat_load_weights_options_init(&options, sizeof options);
+    return options;
+}
+
+/** Like leat_model_load_weights, but with all options.
+ *  @param options  NULL: the defaults.
+ *  Errors: as in leat_model_load_weights, and LEAT_EINVAL an option.  After a failure some weights may have changed. */
+LEAT_API LEAT_CHECKED leat_status leat_model_load_weights_using(leat_model *model, const char *path,
+                                                                const leat_load_weights_options *options,
+                                                                leat_error *err);
 
 /** Saves the weights as a .h5 file, like model.save_weights(path).  A path that ends in ".weights.h5" gets the layout
  *  of current Keras, with the optimizer's state if the model is compiled, as Keras writes it.  The file is replaced
@@ -225,6 +287,14 @@ typedef enum leat_model_format {
 LEAT_API LEAT_CHECKED leat_status leat_model_load_memory(leat_model **out, const void *data, size_t bytes,
                                                          const leat_registry *registry, leat_error *err);
 
+/** Like leat_model_load_memory, but with options.
+ *  @param options  NULL: the defaults.
+ *  Errors: as in leat_model_load_memory, and LEAT_EINVAL an option.  Threads: any. */
+LEAT_API LEAT_CHECKED leat_status leat_model_load_memory_using(leat_model **out, const void *data,
+                                                               size_t bytes,
+                                                               const leat_model_load_options *options,
+                                                               leat_error *err);
+
 /** Like leat_model_save, but writes the same bytes into memory.
  *  @param[out] out  The content of the file, for leat_bytes_free; NULL on failure.
  *  @param[out] bytes  Its length; 0 on failure.
@@ -236,7 +306,7 @@ LEAT_API LEAT_CHECKED leat_status leat_model_save_memory(const leat_model *model
 
 /** Like leat_model_load_weights, but the content of the file is in memory.
  *  @param data  The content: `bytes` bytes of any alignment, borrowed for the call.
- *  Errors: LEAT_EFORMAT, LEAT_ESHAPE name the layer; LEAT_ENOTSUP as in leat_model_load_weights; LEAT_ENOMEM.
+ *  Errors: LEAT_EFORMAT, LEAT_ESHAPE name the layer; LEAT_EINVAL as in leat_model_load_weights; LEAT_ENOMEM.
  *  After a failure some weights may have changed.  Threads: a call on the model. */
 LEAT_API LEAT_CHECKED leat_status leat_model_load_weights_memory(leat_model *model, const void *data,
                                                                  size_t bytes, bool by_name, leat_error *err);
@@ -272,6 +342,10 @@ typedef struct leat_compile_options {
      * that of current Keras with TensorFlow; default NULL: that of the model's file, "keras2" for a model that was not
      * loaded.  Files keep it. */
     const char *arithmetic;
+    /* true: a member above that is NULL (set the optimizer to NULL, too) keeps what the model is compiled with or, if
+     * the model was loaded without its compilation, what its file says; default false */
+    bool keep;
+    int unused; /* 0; the struct has no padding at its end */
 } leat_compile_options;
 
 /** Zeroes the `size` bytes of *options, writes the defaults that the comments of the members give, and sets
@@ -316,7 +390,10 @@ LEAT_API int leat_name_count(leat_name_kind kind);
  *  static.  NULL if the index is out of range.  Threads: any. */
 LEAT_API const char *leat_name_get(leat_name_kind kind, int index);
 
-/** Return and set the optimizer's current learning rate. */
+/** Return and set the optimizer's current learning rate.  If the learning rate is a schedule, such as
+ *  "Adam(learning_rate=ExponentialDecay(initial_learning_rate=0.1, decay_steps=100, decay_rate=0.9))", the first
+ *  function returns the rate of the next step.  The second then does nothing, because Keras refuses to set such a
+ *  rate, too: compile again with a number. */
 LEAT_API double leat_model_learning_rate(const leat_model *model);
 LEAT_API void leat_model_set_learning_rate(leat_model *model, double learning_rate);
 

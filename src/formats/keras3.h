@@ -4,6 +4,8 @@
 #ifndef LEATI_FORMATS_KERAS3_H
 #define LEATI_FORMATS_KERAS3_H
 
+#include "formats/keras_h5.h"
+#include "formats/load.h"
 #include "h5/h5.h"
 #include "nn/model/model.h"
 #include "zip/zip.h"
@@ -32,19 +34,26 @@ leat_status leati_placement_make(leati_placement *out, const leat_model *model, 
                                  leat_error *err);
 void leati_placement_fini(leati_placement *placement);
 
-/* Makes the placement of the files that are written of a model. */
+/* Makes the placement of the whole files that are written of a model. */
 leat_status leati_placement_of(leati_placement *out, const leat_model *model, leat_error *err);
+/* Makes the placement of a model's .weights.h5 files, which follow the order of layers that the model was read with. */
+leat_status leati_placement_in_order(leati_placement *out, const leat_model *model, leat_error *err);
 
 /* Reads the values of all placed weights from the file into the model. */
 leat_status leati_placement_read(const leati_placement *placement, leati_h5 *file, leat_model *model,
-                                 leat_error *err);
+                                 const leati_matching *matching, leat_error *err);
 
 /* Writes the path of the dataset of the optimizer's variable `index` into `out`. */
 typedef void (*leati_state_name)(void *user, int index, char *out, size_t bytes);
+/* Returns false if the optimizer of a file with `count` variables has no slots yet: the model was never trained.
+ * late: tf.keras wrote the file, which has no learning rate among the variables. */
+bool leati_keras3_has_state(const leat_model *model, int count, bool late);
 /* Reads the optimizer's `count` variables in current Keras's order: iteration, learning_rate (unless the learning rate
- * is a schedule), then the slots. */
+ * is a schedule), then the slots.
+ * in_blocks: the slots are not interleaved weight by weight, as in files of tf.keras up to 2.10. */
 leat_status leati_keras3_read_state(const leati_placement *placement, leati_h5 *file, leat_model *model,
-                                    int count, leati_state_name name_of, void *user, leat_error *err);
+                                    int count, bool in_blocks, leati_state_name name_of, void *user,
+                                    leat_error *err);
 /* Returns the number of variables that the optimizer of a compiled model has. */
 int leati_keras3_state_count(const leat_model *model);
 /* Writes the optimizer's variables. */
@@ -54,8 +63,7 @@ leat_status leati_keras3_write_state(const leati_placement *placement, leati_h5 
 /* Writes the path of the optimizer's variable `index` in .keras and .weights.h5 files. */
 void leati_keras3_state_path(void *user, int index, char *out, size_t bytes);
 
-/* Write the content of a file: model.weights.h5 of an archive or a .weights.h5 file, and an .h5 file as current Keras
- * writes it. */
+/* Write the content of a file: a .weights.h5 file, and an .h5 file as current Keras writes it. */
 leat_status leati_keras3_write_weights(leati_h5 *file, const leat_model *model, bool include_optimizer,
                                        leat_error *err);
 leat_status leati_keras3_write_h5(leati_h5 *file, const leat_model *model, bool include_optimizer,
@@ -64,16 +72,10 @@ leat_status leati_keras3_write_h5(leati_h5 *file, const leat_model *model, bool 
 leat_status leati_keras3_write_archive(leati_zip_writer *zip, const leat_model *model, bool include_optimizer,
                                        leat_error *err);
 
-/* True if the file has weights in the layout of .weights.h5. */
-bool leati_keras3_has_weights(leati_h5 *file);
-/* Reads the weights of a .weights.h5 file into the model. */
-leat_status leati_keras3_read_weights(leati_h5 *file, leat_model *model, leat_error *err);
-
-/* Loads a .keras archive, as leat_model_load_with does. */
-leat_status leati_keras3_load(leat_model **out, const char *path, const leat_registry *registry,
-                              leat_error *err);
+/* Loads a .keras archive, as leat_model_load_using does. */
+leat_status leati_keras3_load(leat_model **out, const char *path, const leati_load *load, leat_error *err);
 /* Like leati_keras3_load, but the archive's `size` bytes lie in memory; `label` replaces the path in messages. */
 leat_status leati_keras3_load_bytes(leat_model **out, const char *label, const void *data, size_t size,
-                                    const leat_registry *registry, leat_error *err);
+                                    const leati_load *load, leat_error *err);
 
 #endif

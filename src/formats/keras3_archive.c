@@ -70,7 +70,7 @@ static leat_status open_config(archive *out, const leati_zip *zip, leat_error *e
     json_decref(metadata);
     const json_t *compile_config = json_object_get(config, "compile_config");
     if (status == LEAT_OK && json_object_get(compile_config, "optimizer"))
-        status = leati_translate_compilation(compile_config, &out->compilation, err);
+        status = leati_translate_compilation(compile_config, leati_is_late(config), &out->compilation, err);
     if (status == LEAT_OK) status = leati_translate_model(config, &out->config, err);
     json_decref(config);
     return status;
@@ -114,51 +114,52 @@ static leat_status count_state(leati_h5 *weights, int *count, leat_error *err) {
 }
 
 static leat_status read_training(const archive *a, const leati_placement *placement, leat_model *model,
-                                 leat_error *err) {
+                                 const leati_load *load, leat_error *err) {
     int count = 0;
     if (!a->compilation) return LEAT_OK;
-    LEATI_TRY(leati_prefix(leati_model_compile_config(model, a->compilation, err), err, "compile_config"));
+    LEATI_TRY(leati_prefix(leati_load_compilation(model, a->compilation, load, err), err, "compile_config"));
+    if (!load->compile) return LEAT_OK;
     LEATI_TRY(count_state(a->weights, &count, err));
-    if (count < 3 && count < leati_keras3_state_count(model))
-        return LEAT_OK; /* the optimizer has no slots yet: the model was never trained */
-    return leati_keras3_read_state(placement, a->weights, model, count, leati_keras3_state_path, NULL, err);
+    if (!leati_keras3_has_state(model, count, leati_is_late(a->config))) return LEAT_OK;
+    return leati_keras3_read_state(placement, a->weights, model, count, false, leati_keras3_state_path, NULL,
+                                   err);
 }
 
-static leat_status read_model(leat_model **out, archive *a, const leat_registry *registry, leat_error *err) {
+static leat_status read_model(leat_model **out, archive *a, const leati_load *load, leat_error *err) {
+    const leati_matching by_order = {0};
     leati_placement placement = {0};
-    LEATI_TRY(leati_model_from_config_with(out, a->config, registry, err));
+    LEATI_TRY(leati_model_from_config_with(out, a->config, load->registry, err));
     LEATI_TRY(open_weights(a, *out, err));
     LEATI_TRY(leati_placement_make(&placement, *out, a->config, err));
-    leat_status status = leati_placement_read(&placement, a->weights, *out, err);
-    if (status == LEAT_OK) status = read_training(a, &placement, *out, err);
+    leat_status status = leati_placement_read(&placement, a->weights, *out, &by_order, err);
+    if (status == LEAT_OK) status = leati_load_hint(read_training(a, &placement, *out, load, err), load, err);
     leati_placement_fini(&placement);
     return status;
 }
 
 /* Closes the zip file in every case. */
-static leat_status load_zip(leat_model **out, leati_zip *zip, const char *label,
-                            const leat_registry *registry, leat_error *err) {
+static leat_status load_zip(leat_model **out, leati_zip *zip, const char *label, const leati_load *load,
+                            leat_error *err) {
     archive a = {.zip = zip};
     leat_status status = open_config(&a, zip, err);
-    if (status == LEAT_OK) status = read_model(out, &a, registry, err);
+    if (status == LEAT_OK) status = read_model(out, &a, load, err);
     close_archive(&a);
     leati_zip_close(zip);
     if (status != LEAT_OK) leat_model_destroy(out);
     return leati_prefix(status, err, "'%s'", label);
 }
 
-leat_status leati_keras3_load(leat_model **out, const char *path, const leat_registry *registry,
-                              leat_error *err) {
+leat_status leati_keras3_load(leat_model **out, const char *path, const leati_load *load, leat_error *err) {
     leati_zip zip;
     *out = NULL;
     LEATI_TRY(leati_zip_open(&zip, path, err));
-    return load_zip(out, &zip, path, registry, err);
+    return load_zip(out, &zip, path, load, err);
 }
 
 leat_status leati_keras3_load_bytes(leat_model **out, const char *label, const void *data, size_t size,
-                                    const leat_registry *registry, leat_error *err) {
+                                    const leati_load *load, leat_error *err) {
     leati_zip zip;
     *out = NULL;
     LEATI_TRY(leati_zip_open_bytes(&zip, data, size, label, err));
-    return load_zip(out, &zip, label, registry, err);
+    return load_zip(out, &zip, label, load, err);
 }

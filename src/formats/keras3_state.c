@@ -15,20 +15,41 @@ void leati_keras3_state_path(void *user, int index, char *out, size_t bytes) {
     snprintf(out, bytes, "optimizer/vars/%d", index);
 }
 
+/* The positions of the variables in a file. */
+typedef struct state_layout {
+    bool has_rate;  /* the learning rate is at position 1 */
+    bool in_blocks; /* the slots are not interleaved weight by weight */
+    int first;      /* position of the first slot */
+    int product;    /* position of Nadam's product of momenta; -1: none */
+} state_layout;
+
 /* A learning rate that is a schedule is no variable; `decay` of 2.3.1 is written as a schedule. */
 static bool has_rate_variable(const leat_model *model) {
-    return !(model->compiled.optimizer->config.decay > 0);
+    const leati_optimizer *optimizer = model->compiled.optimizer;
+    return !optimizer->schedule && !(optimizer->config.decay > 0);
 }
 
-/* Returns the number of variables after the learning rate: the slots, and Nadam's product of momenta as the last. */
 static int slot_variables(const leat_model *model) {
-    const leati_optimizer *optimizer = model->compiled.optimizer;
-    return leati_optimizer_slab_count(optimizer) * model->weights.trainable_count +
-           (optimizer->type->has_schedule ? 1 : 0);
+    return leati_optimizer_slab_count(model->compiled.optimizer) * model->weights.trainable_count;
+}
+
+/* Returns the layout of files of current Keras, where the product of momenta is the last variable. */
+static state_layout current_layout(const leat_model *model, bool has_rate) {
+    const int first = has_rate ? 2 : 1;
+    const bool has_product = model->compiled.optimizer->type->has_schedule;
+    return (state_layout){.has_rate = has_rate,
+                          .first = first,
+                          .product = has_product ? first + slot_variables(model) : -1};
 }
 
 int leati_keras3_state_count(const leat_model *model) {
-    return (has_rate_variable(model) ? 2 : 1) + slot_variables(model);
+    const state_layout layout = current_layout(model, has_rate_variable(model));
+    return layout.first + slot_variables(model) + (layout.product < 0 ? 0 : 1);
+}
+
+bool leati_keras3_has_state(const leat_model *model, int count, bool late) {
+    const int least = late ? 1 + slot_variables(model) : leati_keras3_state_count(model);
+    return count > 0 && (count > 2 || count >= least);
 }
 
 /* Returns the index, for leati_optimizer_weight_at, of slot `slot` of the trainable weight `weight`. */
@@ -49,34 +70,33 @@ static int slots_together(const leati_optimizer *optimizer) {
 typedef leat_status (*visit)(void *user, int position, int index, leat_error *err);
 
 /* Visits the variables of one trainable weight, the `done`-th in current Keras's order.  The moving averages of the
- * weights (use_ema) come before the slots, which begin at position `first`. */
-static leat_status visit_weight(const leat_model *model, int entry, int done, int first, visit do_one,
-                                void *user, leat_error *err) {
+ * weights (use_ema) come before the slots. */
+static leat_status visit_weight(const leat_model *model, int entry, int done, const state_layout *layout,
+                                visit do_one, void *user, leat_error *err) {
     const leati_optimizer *optimizer = model->compiled.optimizer;
-    int slots = leati_optimizer_slot_count(optimizer), pairs = slots_together(optimizer);
-    int trainable = model->weights.trainable_count;
-    int average = first;
-    if (optimizer->config.use_ema) first += trainable;
+    int slots = leati_optimizer_slot_count(optimizer);
+    int pairs = layout->in_blocks ? 1 : slots_together(optimizer), trainable = model->weights.trainable_count;
+    int first = layout->first + (optimizer->config.use_ema ? trainable : 0);
     for (int slot = 0; slot < slots; ++slot) {
         int position = slot < pairs ? pairs * done + slot : slot * trainable + done;
         LEATI_TRY(do_one(user, first + position, slot_index(model, slot, entry), err));
     }
     if (!optimizer->config.use_ema) return LEAT_OK;
-    return do_one(user, average + done, slot_index(model, leati_optimizer_file_slots(optimizer), entry), err);
+    int average = slot_index(model, leati_optimizer_file_slots(optimizer), entry);
+    return do_one(user, layout->first + done, average, err);
 }
 
-static leat_status visit_all(const leati_placement *placement, const leat_model *model, bool has_rate,
-                             visit do_one, void *user, leat_error *err) {
-    int first = has_rate ? 2 : 1, done = 0;
+static leat_status visit_all(const leati_placement *placement, const leat_model *model,
+                             const state_layout *layout, visit do_one, void *user, leat_error *err) {
+    int done = 0;
     LEATI_TRY(do_one(user, 0, 0, err));
-    if (has_rate) LEATI_TRY(do_one(user, 1, LEARNING_RATE, err));
+    if (layout->has_rate) LEATI_TRY(do_one(user, 1, LEARNING_RATE, err));
     for (int32_t i = 0; i < placement->count; ++i) {
         int entry = placement->items[i].weight->entry;
         if (entry < model->weights.trainable_count)
-            LEATI_TRY(visit_weight(model, entry, done++, first, do_one, user, err));
+            LEATI_TRY(visit_weight(model, entry, done++, layout, do_one, user, err));
     }
-    if (!model->compiled.optimizer->type->has_schedule) return LEAT_OK;
-    return do_one(user, first + slot_variables(model) - 1, 1, err);
+    return layout->product < 0 ? LEAT_OK : do_one(user, layout->product, 1, err);
 }
 
 /* ---- Reading ---- */
@@ -97,14 +117,29 @@ static leat_status read_one(void *user, int position, int index, leat_error *err
     return leati_keras_h5_read_optimizer_weight(t->file, path, t->target, index, err);
 }
 
+/* Finds the layout of a file that has `count` variables.  Besides the slots, files of current Keras have the iteration,
+ * the learning rate unless it is a schedule, and Nadam's product of momenta; those of tf.keras have the iteration
+ * only, and up to 2.10 (in_blocks) the product after the iteration. */
+static bool find_layout(const leat_model *model, int count, bool in_blocks, state_layout *out) {
+    const bool nadam = model->compiled.optimizer->type->has_schedule;
+    int others = count - slot_variables(model);
+    *out = current_layout(model, others == (nadam ? 3 : 2));
+    out->in_blocks = in_blocks;
+    if (!nadam) return others == 1 || others == 2;
+    if (others == 1) out->product = -1;
+    if (others == 2 && in_blocks) *out = (state_layout){.in_blocks = true, .first = 2, .product = 1};
+    return others >= 1 && others <= 3;
+}
+
 leat_status leati_keras3_read_state(const leati_placement *placement, leati_h5 *file, leat_model *model,
-                                    int count, leati_state_name name_of, void *user, leat_error *err) {
+                                    int count, bool in_blocks, leati_state_name name_of, void *user,
+                                    leat_error *err) {
     transfer t = {.file = file, .target = model, .name_of = name_of, .user = user};
-    int slots = slot_variables(model);
-    if (count != slots + 1 && count != slots + 2)
+    state_layout layout;
+    if (!find_layout(model, count, in_blocks, &layout))
         return leati_fail(err, LEAT_EFORMAT, "the optimizer's state: expected %d variables, found %d",
                           leati_keras3_state_count(model), count);
-    return visit_all(placement, model, count == slots + 2, read_one, &t, err);
+    return visit_all(placement, model, &layout, read_one, &t, err);
 }
 
 /* ---- Writing ---- */
@@ -134,5 +169,6 @@ leat_status leati_keras3_write_state(const leati_placement *placement, leati_h5 
                                      const leat_model *model, leati_state_name name_of, void *user,
                                      leat_error *err) {
     transfer t = {.file = file, .source = model, .name_of = name_of, .user = user};
-    return visit_all(placement, model, has_rate_variable(model), write_one, &t, err);
+    const state_layout layout = current_layout(model, has_rate_variable(model));
+    return visit_all(placement, model, &layout, write_one, &t, err);
 }

@@ -22,6 +22,15 @@ leat_status leati_placement_of(leati_placement *out, const leat_model *model, le
     return status;
 }
 
+leat_status leati_placement_in_order(leati_placement *out, const leat_model *model, leat_error *err) {
+    json_t *order = NULL;
+    *out = (leati_placement){0};
+    LEATI_TRY(leati_model_layer_order(model, &order, err));
+    leat_status status = leati_placement_make(out, model, order, err);
+    json_decref(order);
+    return status;
+}
+
 static leat_tensor weight_view(const leat_model *model, const leati_weight *weight) {
     char *slab = model->weights.slab[LEATI_SLAB_WEIGHTS];
     return leat_tensor_view(weight->desc.dtype, weight->desc.rank, weight->desc.shape,
@@ -46,29 +55,22 @@ static leat_status write_optimizer(leati_h5 *file, const leati_placement *placem
     return leati_keras3_write_state(placement, file, model, leati_keras3_state_path, NULL, err);
 }
 
+static leat_status write_weights(leati_h5 *file, const leati_placement *placement, const leat_model *model,
+                                 bool include_optimizer, leat_error *err) {
+    LEATI_TRY(write_groups(file, placement, err));
+    for (int32_t i = 0; i < placement->count; ++i) {
+        leat_tensor tensor = weight_view(model, placement->items[i].weight);
+        LEATI_TRY(leati_h5_write(file, placement->items[i].path, &tensor, err));
+    }
+    return include_optimizer && model->compiled.ready ? write_optimizer(file, placement, model, err)
+                                                      : LEAT_OK;
+}
+
 leat_status leati_keras3_write_weights(leati_h5 *file, const leat_model *model, bool include_optimizer,
                                        leat_error *err) {
     leati_placement placement;
-    LEATI_TRY(leati_placement_of(&placement, model, err));
-    leat_status status = write_groups(file, &placement, err);
-    for (int32_t i = 0; status == LEAT_OK && i < placement.count; ++i) {
-        leat_tensor tensor = weight_view(model, placement.items[i].weight);
-        status = leati_h5_write(file, placement.items[i].path, &tensor, err);
-    }
-    if (status == LEAT_OK && include_optimizer && model->compiled.ready)
-        status = write_optimizer(file, &placement, model, err);
-    leati_placement_fini(&placement);
-    return status;
-}
-
-bool leati_keras3_has_weights(leati_h5 *file) {
-    return leati_h5_has_object(file, "layers");
-}
-
-leat_status leati_keras3_read_weights(leati_h5 *file, leat_model *model, leat_error *err) {
-    leati_placement placement;
-    LEATI_TRY(leati_placement_of(&placement, model, err));
-    leat_status status = leati_placement_read(&placement, file, model, err);
+    LEATI_TRY(leati_placement_in_order(&placement, model, err));
+    leat_status status = write_weights(file, &placement, model, include_optimizer, err);
     leati_placement_fini(&placement);
     return status;
 }
@@ -193,7 +195,10 @@ static leat_status add_weights(leati_zip_writer *zip, const leat_model *model, b
     leati_h5 *file = NULL;
     leat_error unwritten = {0};
     LEATI_TRY(leati_h5_create_in_memory(&file, name, &buffer, err));
-    leat_status status = leati_keras3_write_weights(file, model, compiled, err);
+    leati_placement placement;
+    leat_status status = leati_placement_of(&placement, model, err);
+    if (status == LEAT_OK) status = write_weights(file, &placement, model, compiled, err);
+    leati_placement_fini(&placement);
     if (leati_h5_close(&file, &unwritten) != LEAT_OK) {
         if (err) *err = unwritten;
         status = unwritten.code;

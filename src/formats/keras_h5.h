@@ -6,14 +6,29 @@
 #include "h5/h5.h"
 #include "nn/model/model.h"
 
+/* The arguments of load_weights. */
+typedef struct leati_matching {
+    bool by_name; /* otherwise by order */
+    bool
+        skip_mismatch; /* weights of other shapes, and layers with other numbers of weights, keep their values */
+    bool reshape;      /* weights of other shapes with as many numbers are read in their order */
+} leati_matching;
+
+/* Sets *modern to true for a file of weights in current Keras's layout (.weights.h5).
+ * Errors: LEAT_ENOMEM, LEAT_EFORMAT. */
+leat_status leati_keras_h5_is_modern(leati_h5 *file, bool *modern, leat_error *err);
+
 /* Finds the group that holds the layers: "model_weights" in the file of a model, "/" in a file of weights.
- * Errors: LEAT_EFORMAT neither group is there; LEAT_ENOTSUP the file has weights in Keras 3's layout. */
+ * Errors: LEAT_EFORMAT neither group is there. */
 leat_status leati_keras_h5_find(leati_h5 *file, const char **group, leat_error *err);
 
 /* Reads weights into the model: by order, or by name into the layers whose names the file has.
  * Errors: LEAT_ESHAPE, LEAT_EFORMAT, with the layer, the weight, what was expected and what was found. */
-leat_status leati_keras_h5_read_weights(leati_h5 *file, const char *group, leat_model *model, bool by_name,
-                                        leat_error *err);
+leat_status leati_keras_h5_read_weights(leati_h5 *file, const char *group, leat_model *model,
+                                        const leati_matching *matching, leat_error *err);
+/* Reads a dataset into the tensor of a weight, whose values stay if the dataset is skipped. */
+leat_status leati_keras_h5_read_matching(leati_h5 *file, const char *path, leat_tensor *tensor,
+                                         const leati_matching *matching, leat_error *err);
 /* Reads all weights of the model by name.  Errors: also LEAT_EFORMAT the file lacks a layer. */
 leat_status leati_keras_h5_read_all(leati_h5 *file, const char *group, leat_model *model, leat_error *err);
 /* Writes all weights.  `version` is the version of Keras that the file names: files of current Keras (3) have names

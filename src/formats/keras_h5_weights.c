@@ -6,11 +6,17 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "formats/cudnn_weights.h"
 
 enum { path_bytes = 1024 };
+
+leat_status leati_keras_h5_is_modern(leati_h5 *file, bool *modern, leat_error *err) {
+    LEATI_TRY(leati_h5_exists(file, "layers", modern, err));
+    return *modern ? LEAT_OK : leati_h5_exists(file, "_layer_checkpoint_dependencies", modern, err);
+}
 
 leat_status leati_keras_h5_find(leati_h5 *file, const char **group, leat_error *err) {
     bool in_group = false;
@@ -20,12 +26,6 @@ leat_status leati_keras_h5_find(leati_h5 *file, const char **group, leat_error *
     else if (leati_h5_has_attribute(file, "/", "layer_names") ||
              leati_h5_has_attribute(file, "/", "layer_names0"))
         *group = "/";
-    else if (leati_h5_has_object(file, "layers") ||
-             leati_h5_has_object(file, "_layer_checkpoint_dependencies"))
-        return leati_fail(
-            err, LEAT_ENOTSUP,
-            "the file has weights in Keras 3's layout (.weights.h5), which leat reads by order only: "
-            "load the weights without by_name");
     else
         return leati_fail(err, LEAT_EFORMAT,
                           "expected the group 'model_weights' or the attribute 'layer_names' of a Keras "
@@ -41,11 +41,12 @@ static void member_path(char *out, const char *group, const char *name) {
 typedef struct stored_layer {
     char path[path_bytes];
     leati_h5_strings weights;
+    const leati_matching *matching;
 } stored_layer;
 
-static leat_status read_stored(leati_h5 *file, const char *group, const char *name, stored_layer *out,
-                               leat_error *err) {
-    *out = (stored_layer){0};
+static leat_status read_stored(leati_h5 *file, const char *group, const char *name,
+                               const leati_matching *matching, stored_layer *out, leat_error *err) {
+    *out = (stored_layer){.matching = matching};
     member_path(out->path, group, name);
     return leati_h5_read_strings(file, out->path, "weight_names", &out->weights, err);
 }
@@ -56,12 +57,30 @@ static leat_tensor weight_view(const leat_model *model, const leati_weight *weig
                             slab + weight->offset_bytes);
 }
 
+leat_status leati_keras_h5_read_matching(leati_h5 *file, const char *path, leat_tensor *tensor,
+                                         const leati_matching *matching, leat_error *err) {
+    leat_tensor found;
+    if (!matching->reshape && !matching->skip_mismatch) return leati_h5_read(file, path, tensor, err);
+    LEATI_TRY(leati_h5_describe(file, path, &found, err));
+    bool same = found.rank == tensor->rank;
+    for (int i = 0; same && i < found.rank; ++i) same = found.shape[i] == tensor->shape[i];
+    if (!same && matching->reshape && leat_tensor_count(&found) == leat_tensor_count(tensor)) {
+        leat_tensor reshaped = leat_tensor_view(tensor->dtype, found.rank, found.shape, tensor->data);
+        return leati_h5_read(file, path, &reshaped, err);
+    }
+    if (!same && matching->skip_mismatch) {
+        leati_log(LEAT_LOG_WARNING, "'%s': skipped, because the model's weight has another shape", path);
+        return LEAT_OK;
+    }
+    return leati_h5_read(file, path, tensor, err);
+}
+
 static leat_status read_weight(leati_h5 *file, const leat_model *model, int member,
                                const stored_layer *stored, int index, leat_error *err) {
     char path[path_bytes];
     leat_tensor tensor = weight_view(model, leati_member_weight(model, member, index));
     member_path(path, stored->path, stored->weights.items[index]);
-    return leati_h5_read(file, path, &tensor, err);
+    return leati_keras_h5_read_matching(file, path, &tensor, stored->matching, err);
 }
 
 /* Reads the kernel, the recurrent kernel and the bias, which are the weights from `first` on, and converts them
@@ -116,6 +135,11 @@ static leat_status read_layer(leati_h5 *file, const leat_model *model, int membe
                               leat_error *err) {
     const char *name = leati_member_name(model, member);
     int count = leati_member_weight_count(model, member);
+    if (stored->weights.count != (size_t)count && stored->matching->skip_mismatch) {
+        leati_log(LEAT_LOG_WARNING, "layer '%s': skipped, because '%s' has another number of weights", name,
+                  stored->path);
+        return LEAT_OK;
+    }
     if (stored->weights.count != (size_t)count)
         return leati_fail(err, LEAT_EFORMAT, "layer '%s': expected %d weights, '%s' has %zu", name, count,
                           stored->path, stored->weights.count);
@@ -133,11 +157,12 @@ static int next_weighted(const leat_model *model, int from) {
 }
 
 static leat_status read_by_order(leati_h5 *file, const char *group, leat_model *model,
-                                 const leati_h5_strings *names, leat_error *err) {
+                                 const leati_h5_strings *names, const leati_matching *matching,
+                                 leat_error *err) {
     int member = next_weighted(model, 0);
     for (size_t i = 0; i < names->count; ++i) {
         stored_layer stored;
-        leat_status status = read_stored(file, group, names->items[i], &stored, err);
+        leat_status status = read_stored(file, group, names->items[i], matching, &stored, err);
         if (status == LEAT_OK && stored.weights.count > 0) {
             status = member < model->member_count
                          ? read_layer(file, model, member, &stored, err)
@@ -157,14 +182,15 @@ static leat_status read_by_order(leati_h5 *file, const char *group, leat_model *
 }
 
 static leat_status read_by_name(leati_h5 *file, const char *group, leat_model *model,
-                                const leati_h5_strings *names, bool all, leat_error *err) {
+                                const leati_h5_strings *names, const leati_matching *matching, bool all,
+                                leat_error *err) {
     for (int member = next_weighted(model, 0); member < model->member_count;
          member = next_weighted(model, member + 1)) {
         bool found = false;
         for (size_t i = 0; i < names->count; ++i) {
             if (strcmp(names->items[i], leati_member_name(model, member)) != 0) continue;
             stored_layer stored;
-            leat_status status = read_stored(file, group, names->items[i], &stored, err);
+            leat_status status = read_stored(file, group, names->items[i], matching, &stored, err);
             if (status == LEAT_OK) status = read_layer(file, model, member, &stored, err);
             leati_h5_strings_fini(&stored.weights);
             LEATI_TRY(status);
@@ -180,17 +206,18 @@ static leat_status read_by_name(leati_h5 *file, const char *group, leat_model *m
 leat_status leati_keras_h5_read_all(leati_h5 *file, const char *group, leat_model *model, leat_error *err) {
     leati_h5_strings names;
     LEATI_TRY(leati_h5_read_strings(file, group, "layer_names", &names, err));
-    leat_status status = read_by_name(file, group, model, &names, true, err);
+    const leati_matching matching = {.by_name = true};
+    leat_status status = read_by_name(file, group, model, &names, &matching, true, err);
     leati_h5_strings_fini(&names);
     return status;
 }
 
-leat_status leati_keras_h5_read_weights(leati_h5 *file, const char *group, leat_model *model, bool by_name,
-                                        leat_error *err) {
+leat_status leati_keras_h5_read_weights(leati_h5 *file, const char *group, leat_model *model,
+                                        const leati_matching *matching, leat_error *err) {
     leati_h5_strings names;
     LEATI_TRY(leati_h5_read_strings(file, group, "layer_names", &names, err));
-    leat_status status = by_name ? read_by_name(file, group, model, &names, false, err)
-                                 : read_by_order(file, group, model, &names, err);
+    leat_status status = matching->by_name ? read_by_name(file, group, model, &names, matching, false, err)
+                                           : read_by_order(file, group, model, &names, matching, err);
     leati_h5_strings_fini(&names);
     return status;
 }

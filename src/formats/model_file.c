@@ -12,6 +12,7 @@
 #include "base/memory.h"
 #include "formats/keras3.h"
 #include "formats/keras_h5.h"
+#include "formats/load.h"
 #include "json/json.h"
 #include "nn/keras3/translate.h"
 
@@ -39,22 +40,22 @@ static leat_status kind_of_file(const char *path, file_kind *kind, leat_error *e
     return LEAT_OK;
 }
 
-static leat_status load_json(leat_model **out, const void *data, size_t bytes, const leat_registry *registry,
+static leat_status load_json(leat_model **out, const void *data, size_t bytes, const leati_load *load,
                              leat_error *err) {
     json_t *config = NULL;
     LEATI_TRY(leati_json_parse(&config, data, bytes, err));
-    leat_status status = leati_model_from_config_with(out, config, registry, err);
+    leat_status status = leati_model_from_config_with(out, config, load->registry, err);
     json_decref(config);
     return status;
 }
 
-static leat_status load_json_file(leat_model **out, const char *path, const leat_registry *registry,
+static leat_status load_json_file(leat_model **out, const char *path, const leati_load *load,
                                   leat_error *err) {
     leati_map map;
     LEATI_TRY(leati_map_open(&map, path, err));
     void *copy = leati_memdup(map.data,
                               map.size); /* the text is read twice, and another process may change the file */
-    leat_status status = copy ? load_json(out, copy, map.size, registry, err)
+    leat_status status = copy ? load_json(out, copy, map.size, load, err)
                               : leati_fail_memory(err, map.size, "an architecture");
     leati_free(copy);
     leati_map_close(&map);
@@ -88,10 +89,10 @@ static leat_status read_config(leati_h5 *file, json_t **out, leat_error *err) {
     json_t *config = NULL;
     *out = NULL;
     if (!leati_h5_has_attribute(file, "/", "model_config"))
-        return leati_fail(
-            err, LEAT_EFORMAT,
-            "the file has no attribute 'model_config', so it has weights only; load or build the "
-            "architecture first, then load the weights with leat_model_load_weights");
+        return leati_fail(err, LEAT_EFORMAT,
+                          "the file has weights only (no attribute 'model_config'): expected a whole model; "
+                          "open the file of the "
+                          "architecture first, such as model.json, and give this file as the weights");
     LEATI_TRY(read_json(file, "model_config", &config, err));
     leat_status status = add_version(file, config, err);
     if (status == LEAT_OK) status = leati_prefix(leati_translate_model(config, out, err), err, "model");
@@ -99,11 +100,19 @@ static leat_status read_config(leati_h5 *file, json_t **out, leat_error *err) {
     return status;
 }
 
-static leat_status compile_as(leati_h5 *file, leat_model *model, bool modern, leat_error *err) {
+/* Returns true if the optimizer's state of a file lists each slot for all weights, then the next slot. */
+static bool is_in_blocks(const leati_h5_strings *names) {
+    const char *first = names->items[0], *end = strstr(first, "/iter:0");
+    return end && end[sizeof "/iter:0" - 1] == '\0';
+}
+
+static leat_status compile_as(leati_h5 *file, leat_model *model, const json_t *model_config,
+                              const leati_load *load, leat_error *err) {
+    const bool late = leati_is_late(model_config), modern = late || leati_is_modern(model_config);
     json_t *config = NULL, *translated = NULL;
     LEATI_TRY(read_json(file, "training_config", &config, err));
-    leat_status status = modern ? leati_translate_compilation(config, &translated, err) : LEAT_OK;
-    if (status == LEAT_OK) status = leati_model_compile_config(model, modern ? translated : config, err);
+    leat_status status = modern ? leati_translate_compilation(config, late, &translated, err) : LEAT_OK;
+    if (status == LEAT_OK) status = leati_load_compilation(model, modern ? translated : config, load, err);
     json_decref(config);
     json_decref(translated);
     return leati_prefix(status, err, "training_config");
@@ -125,45 +134,55 @@ static leat_status read_modern_state(leati_h5 *file, leat_model *model, const js
         return LEAT_OK;
     LEATI_TRY(leati_h5_read_strings(file, "optimizer_weights", "weight_names", &names, err));
     leat_status status = leati_placement_make(&placement, model, config, err);
-    /* Without slots the model was never trained, unless the optimizer has none. */
-    if (status == LEAT_OK && (names.count > 2 || (int)names.count >= leati_keras3_state_count(model)))
-        status = leati_keras3_read_state(&placement, file, model, (int)names.count, state_name, &names, err);
+    const int count = (int)names.count;
+    if (status == LEAT_OK && leati_keras3_has_state(model, count, leati_is_late(config)))
+        status = leati_keras3_read_state(&placement, file, model, count, is_in_blocks(&names), state_name,
+                                         &names, err);
     leati_placement_fini(&placement);
     leati_h5_strings_fini(&names);
     return status;
 }
 
-static leat_status read_training(leati_h5 *file, leat_model *model, const json_t *config, leat_error *err) {
-    bool modern = leati_is_modern(config);
-    if (!leati_h5_has_attribute(file, "/", "training_config")) return LEAT_OK;
-    LEATI_TRY(compile_as(file, model, modern, err));
+static leat_status read_state(leati_h5 *file, leat_model *model, const json_t *config, bool modern,
+                              leat_error *err) {
     return modern ? read_modern_state(file, model, config, err)
                   : leati_keras_h5_read_optimizer(file, model, err);
 }
 
-/* Reads weights by name from files of current Keras, which lists the layers in another order than Keras 2.3.1. */
-static leat_status read_rest(leati_h5 *file, leat_model *model, const json_t *config, leat_error *err) {
-    const char *group = NULL;
-    LEATI_TRY(leati_keras_h5_find(file, &group, err));
-    LEATI_TRY(leati_is_modern(config) ? leati_keras_h5_read_all(file, group, model, err)
-                                      : leati_keras_h5_read_weights(file, group, model, false, err));
-    return read_training(file, model, config, err);
+static leat_status read_training(leati_h5 *file, leat_model *model, const json_t *config,
+                                 const leati_load *load, leat_error *err) {
+    bool modern = leati_is_modern(config) || leati_is_late(config);
+    if (!leati_h5_has_attribute(file, "/", "training_config")) return LEAT_OK;
+    leat_status status = compile_as(file, model, config, load, err);
+    if (status == LEAT_OK && load->compile) status = read_state(file, model, config, modern, err);
+    return leati_load_hint(status, load, err);
 }
 
-static leat_status read_model(leati_h5 *file, leat_model **out, const leat_registry *registry,
-                              leat_error *err) {
+/* Reads weights by name from files of current Keras, which lists the layers in another order than Keras 2.3.1. */
+static leat_status read_rest(leati_h5 *file, leat_model *model, const json_t *config, const leati_load *load,
+                             leat_error *err) {
+    const leati_matching by_order = {0};
+    const char *group = NULL;
+    LEATI_TRY(leati_keras_h5_find(file, &group, err));
+    bool by_name = leati_is_modern(config) || leati_is_late(config);
+    LEATI_TRY(by_name ? leati_keras_h5_read_all(file, group, model, err)
+                      : leati_keras_h5_read_weights(file, group, model, &by_order, err));
+    return read_training(file, model, config, load, err);
+}
+
+static leat_status read_model(leati_h5 *file, leat_model **out, const leati_load *load, leat_error *err) {
     json_t *config = NULL;
     LEATI_TRY(read_config(file, &config, err));
-    leat_status status = leati_model_from_config_with(out, config, registry, err);
-    if (status == LEAT_OK) status = read_rest(file, *out, config, err);
+    leat_status status = leati_model_from_config_with(out, config, load->registry, err);
+    if (status == LEAT_OK) status = read_rest(file, *out, config, load, err);
     json_decref(config);
     return status;
 }
 
 /* Closes the file in every case. */
-static leat_status load_h5(leat_model **out, leati_h5 *file, const char *label, const leat_registry *registry,
+static leat_status load_h5(leat_model **out, leati_h5 *file, const char *label, const leati_load *load,
                            leat_error *err) {
-    leat_status status = leati_prefix(read_model(file, out, registry, err), err, "'%s'", label);
+    leat_status status = leati_prefix(read_model(file, out, load, err), err, "'%s'", label);
     leati_h5_close(&file, NULL);
     if (status != LEAT_OK) leat_model_destroy(out);
     return status;
@@ -172,6 +191,33 @@ static leat_status load_h5(leat_model **out, leati_h5 *file, const char *label, 
 static leat_status fail_kind(const char *label, leat_error *err) {
     return leati_fail(err, LEAT_EFORMAT, "'%s': expected a Keras .h5 or .keras file, or a JSON architecture",
                       label);
+}
+
+static leat_status load_path(leat_model **out, const char *path, const leati_load *load, leat_error *err) {
+    leati_h5 *file = NULL;
+    file_kind kind = FILE_UNKNOWN;
+    LEATI_TRY(kind_of_file(path, &kind, err));
+    switch (kind) {
+    case FILE_H5: LEATI_TRY(leati_h5_open(&file, path, err)); return load_h5(out, file, path, load, err);
+    case FILE_JSON: return leati_prefix(load_json_file(out, path, load, err), err, "'%s'", path);
+    case FILE_KERAS_ZIP: return leati_keras3_load(out, path, load, err);
+    case FILE_UNKNOWN: break;
+    }
+    return fail_kind(path, err);
+}
+
+static leat_status load_bytes(leat_model **out, const void *data, size_t bytes, const leati_load *load,
+                              leat_error *err) {
+    leati_h5 *file = NULL;
+    switch (kind_of(data, bytes)) {
+    case FILE_H5:
+        LEATI_TRY(leati_h5_open_bytes(&file, memory_label, data, bytes, err));
+        return load_h5(out, file, memory_label, load, err);
+    case FILE_JSON: return leati_prefix(load_json(out, data, bytes, load, err), err, "'%s'", memory_label);
+    case FILE_KERAS_ZIP: return leati_keras3_load_bytes(out, memory_label, data, bytes, load, err);
+    case FILE_UNKNOWN: break;
+    }
+    return fail_kind(memory_label, err);
 }
 
 leat_status leat_model_load(leat_model **out, const char *path, leat_error *err) {
@@ -183,16 +229,8 @@ leat_status leat_model_load_with(leat_model **out, const char *path, const leat_
     LEATI_GIVEN(out, err);
     *out = NULL;
     LEATI_GIVEN(path, err);
-    leati_h5 *file = NULL;
-    file_kind kind = FILE_UNKNOWN;
-    LEATI_TRY(kind_of_file(path, &kind, err));
-    switch (kind) {
-    case FILE_H5: LEATI_TRY(leati_h5_open(&file, path, err)); return load_h5(out, file, path, registry, err);
-    case FILE_JSON: return leati_prefix(load_json_file(out, path, registry, err), err, "'%s'", path);
-    case FILE_KERAS_ZIP: return leati_keras3_load(out, path, registry, err);
-    case FILE_UNKNOWN: break;
-    }
-    return fail_kind(path, err);
+    const leati_load load = {.registry = registry, .compile = true, .hints = true};
+    return load_path(out, path, &load, err);
 }
 
 leat_status leat_model_load_memory(leat_model **out, const void *data, size_t bytes,
@@ -200,48 +238,26 @@ leat_status leat_model_load_memory(leat_model **out, const void *data, size_t by
     LEATI_GIVEN(out, err);
     *out = NULL;
     LEATI_GIVEN(data, err);
-    leati_h5 *file = NULL;
-    switch (kind_of(data, bytes)) {
-    case FILE_H5:
-        LEATI_TRY(leati_h5_open_bytes(&file, memory_label, data, bytes, err));
-        return load_h5(out, file, memory_label, registry, err);
-    case FILE_JSON:
-        return leati_prefix(load_json(out, data, bytes, registry, err), err, "'%s'", memory_label);
-    case FILE_KERAS_ZIP: return leati_keras3_load_bytes(out, memory_label, data, bytes, registry, err);
-    case FILE_UNKNOWN: break;
-    }
-    return fail_kind(memory_label, err);
+    const leati_load load = {.registry = registry, .compile = true, .hints = true};
+    return load_bytes(out, data, bytes, &load, err);
 }
 
-static leat_status read_weights(leat_model *model, leati_h5 *file, bool by_name, leat_error *err) {
-    const char *group = NULL;
-    if (leati_keras3_has_weights(file) && !by_name) return leati_keras3_read_weights(file, model, err);
-    LEATI_TRY(leati_keras_h5_find(file, &group, err));
-    return leati_keras_h5_read_weights(file, group, model, by_name, err);
-}
-
-/* Closes the file in every case. */
-static leat_status load_weights(leat_model *model, leati_h5 *file, const char *label, bool by_name,
-                                leat_error *err) {
-    leat_status status = read_weights(model, file, by_name, err);
-    leati_model_weights_changed(model); /* some of the weights have changed even after a failure */
-    leati_h5_close(&file, NULL);
-    return leati_prefix(status, err, "'%s'", label);
-}
-
-leat_status leat_model_load_weights(leat_model *model, const char *path, bool by_name, leat_error *err) {
-    LEATI_GIVEN(model, err);
+leat_status leat_model_load_using(leat_model **out, const char *path, const leat_model_load_options *options,
+                                  leat_error *err) {
+    LEATI_GIVEN(out, err);
+    *out = NULL;
     LEATI_GIVEN(path, err);
-    leati_h5 *file = NULL;
-    LEATI_TRY(leati_h5_open(&file, path, err));
-    return load_weights(model, file, path, by_name, err);
+    leati_load load;
+    LEATI_TRY(leati_load_read(&load, options, err));
+    return load_path(out, path, &load, err);
 }
 
-leat_status leat_model_load_weights_memory(leat_model *model, const void *data, size_t bytes, bool by_name,
-                                           leat_error *err) {
-    LEATI_GIVEN(model, err);
+leat_status leat_model_load_memory_using(leat_model **out, const void *data, size_t bytes,
+                                         const leat_model_load_options *options, leat_error *err) {
+    LEATI_GIVEN(out, err);
+    *out = NULL;
     LEATI_GIVEN(data, err);
-    leati_h5 *file = NULL;
-    LEATI_TRY(leati_h5_open_bytes(&file, memory_label, data, bytes, err));
-    return load_weights(model, file, memory_label, by_name, err);
+    leati_load load;
+    LEATI_TRY(leati_load_read(&load, options, err));
+    return load_bytes(out, data, bytes, &load, err);
 }

@@ -25,6 +25,9 @@ leat_status leati_json_parse_argument(json_t **out, const char *text, size_t byt
 /* Writes a value as Python's json.dumps(value) does.  The caller frees *out with leati_free.  Errors: LEAT_ENOMEM. */
 leat_status leati_json_write(const json_t *value, char **out, leat_error *err);
 
+/* Like leati_json_write(), but lists and objects may end after about `bytes` bytes: for messages. */
+leat_status leati_json_write_start(const json_t *value, size_t bytes, char **out, leat_error *err);
+
 /* Returns a number for leati_json_write as a new reference; NULL without memory.  A number that is not finite, which
  * jansson does not support, is stored as a marked string, which leati_json_number reads. */
 json_t *leati_json_real(double value);

@@ -40,6 +40,7 @@ static void emit(scan *s, const char *from, size_t bytes) {
 
 /* Returns the mark whose token is at `at`, or NULL. */
 static const leati_json_mark *mark_at(const scan *s, size_t at) {
+    if (s->text[at] == '-' && (at + 1 == s->bytes || s->text[at + 1] != 'I')) return NULL; /* a number */
     for (int i = 0; i < LEATI_JSON_MARK_COUNT; ++i) {
         size_t length = strlen(leati_json_marks[i].token);
         if (s->bytes - at >= length && memcmp(s->text + at, leati_json_marks[i].token, length) == 0)
@@ -55,10 +56,29 @@ static size_t skip_string(const scan *s, size_t at) {
     return at < s->bytes ? at + 1 : s->bytes;
 }
 
+/* True for a character that may begin a string, a token, or a level of nesting. */
+static bool is_special(char c) {
+    return c == '"' || c == 'N' || c == 'I' || c == '-' || c == '[' || c == ']' || c == '{' || c == '}';
+}
+
+/* Copies the text from `from` to `to` before a mark, and then the mark. */
+static void emit_mark(scan *s, size_t from, size_t to, const leati_json_mark *mark) {
+    ++s->marks;
+    emit(s, s->text + from, to - from);
+    emit(s, "\"\\u007f", 7);
+    emit(s, mark->token, strlen(mark->token));
+    emit(s, "\"", 1);
+}
+
 static leat_status scan_text(scan *s, leat_error *err) {
     int depth = 0;
-    for (size_t at = 0; at < s->bytes;) {
+    size_t emitted = 0, at = 0;
+    while (at < s->bytes) {
         char c = s->text[at];
+        if (!is_special(c)) {
+            ++at;
+            continue;
+        }
         const leati_json_mark *mark = c == 'N' || c == 'I' || c == '-' ? mark_at(s, at) : NULL;
         size_t next = c == '"' ? skip_string(s, at) : mark ? at + strlen(mark->token) : at + 1;
         if (c == '[' || c == '{') {
@@ -67,14 +87,12 @@ static leat_status scan_text(scan *s, leat_error *err) {
         } else if (c == ']' || c == '}')
             --depth;
         if (mark) {
-            ++s->marks;
-            emit(s, "\"\\u007f", 7);
-            emit(s, mark->token, strlen(mark->token));
-            emit(s, "\"", 1);
-        } else
-            emit(s, s->text + at, next - at);
+            emit_mark(s, emitted, at, mark);
+            emitted = next;
+        }
         at = next;
     }
+    emit(s, s->text + emitted, s->bytes - emitted);
     return LEAT_OK;
 }
 

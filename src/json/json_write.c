@@ -13,14 +13,26 @@
 #include "base/text.h"
 #include "json/marks.h"
 
-/* Writes "d.ddde+XX" with the fewest digits that read back as the same number; returns the number of digits. */
+static bool reads_back(char *out, size_t bytes, double value, int digits) {
+    snprintf(out, bytes, "%.*e", digits - 1, value);
+    return strtod(out, NULL) == value;
+}
+
+/* Writes "d.ddde+XX" with the fewest digits that read back as the same number; returns the number of digits.  More
+ * digits than the fewest read back, too, so that the number of digits is found by bisection.  Only for powers of two,
+ * which have a nearer neighbour below than above, this is not so, and all numbers of digits are tried. */
 static int shortest(char *out, size_t bytes, double value) {
-    for (int digits = 1; digits < 17; ++digits) {
-        snprintf(out, bytes, "%.*e", digits - 1, value);
-        if (strtod(out, NULL) == value) return digits;
+    int exponent, low = 1, high = 17; /* 17 digits are always enough */
+    const bool is_power = fabs(frexp(value, &exponent)) == 0.5;
+    while (low < high) {
+        int middle = is_power ? low : (low + high) / 2;
+        if (reads_back(out, bytes, value, middle))
+            high = middle;
+        else
+            low = middle + 1;
     }
-    snprintf(out, bytes, "%.16e", value);
-    return 17;
+    snprintf(out, bytes, "%.*e", low - 1, value);
+    return low;
 }
 
 const char *leati_json_real_text(char out[LEATI_JSON_REAL_BYTES], double value) {
@@ -75,36 +87,47 @@ static void write_string(leati_text *text, const char *string) {
     leati_text_add(text, "\"");
 }
 
-static void write_value(leati_text *text, const json_t *value);
+/* A text that is written up to about `limit` bytes. */
+typedef struct writer {
+    leati_text text;
+    size_t limit;
+} writer;
 
-static void write_object(leati_text *text, const json_t *value) {
+static void write_value(writer *out, const json_t *value);
+
+static void write_object(writer *out, const json_t *value) {
+    leati_text *text = &out->text;
     const char *separator = "{", *key;
     json_t *member;
     json_object_foreach((json_t *)(uintptr_t)value, key, member) {
+        if (text->length > out->limit) return;
         leati_text_add(text, "%s", separator);
         write_string(text, key);
         leati_text_add(text, ": ");
-        write_value(text, member);
+        write_value(out, member);
         separator = ", ";
     }
     leati_text_add(text, json_object_size(value) ? "}" : "{}");
 }
 
-static void write_array(leati_text *text, const json_t *value) {
+static void write_array(writer *out, const json_t *value) {
+    leati_text *text = &out->text;
     leati_text_add(text, "[");
     for (size_t i = 0; i < json_array_size(value); ++i) {
+        if (text->length > out->limit) return;
         if (i > 0) leati_text_add(text, ", ");
-        write_value(text, json_array_get(value, i));
+        write_value(out, json_array_get(value, i));
     }
     leati_text_add(text, "]");
 }
 
-static void write_value(leati_text *text, const json_t *value) {
+static void write_value(writer *out, const json_t *value) {
+    leati_text *text = &out->text;
     char number[LEATI_JSON_REAL_BYTES];
     double real;
     switch (json_typeof(value)) {
-    case JSON_OBJECT: write_object(text, value); break;
-    case JSON_ARRAY: write_array(text, value); break;
+    case JSON_OBJECT: write_object(out, value); break;
+    case JSON_ARRAY: write_array(out, value); break;
     case JSON_STRING:
         if (leati_json_number(value, &real))
             leati_text_add(text, "%s", leati_json_real_text(number, real));
@@ -119,17 +142,21 @@ static void write_value(leati_text *text, const json_t *value) {
     }
 }
 
-leat_status leati_json_write(const json_t *value, char **out, leat_error *err) {
-    leati_text text = {0};
+leat_status leati_json_write_start(const json_t *value, size_t bytes, char **out, leat_error *err) {
+    writer w = {.limit = bytes};
     *out = NULL;
-    write_value(&text, value);
-    if (text.failed) {
-        size_t bytes = text.length;
-        leati_text_fini(&text);
-        return leati_fail_memory(err, bytes, "JSON");
+    write_value(&w, value);
+    if (w.text.failed) {
+        size_t length = w.text.length;
+        leati_text_fini(&w.text);
+        return leati_fail_memory(err, length, "JSON");
     }
-    *out = text.data;
+    *out = w.text.data;
     return LEAT_OK;
+}
+
+leat_status leati_json_write(const json_t *value, char **out, leat_error *err) {
+    return leati_json_write_start(value, SIZE_MAX, out, err);
 }
 
 json_t *leati_json_real(double value) {

@@ -54,6 +54,8 @@ static struct {
     leat_dtype dtype;
     leat_error err;
     leat_compile_options compile;
+    leat_model_load_options load;
+    leat_load_weights_options matching;
     leat_fit_options fit;
     leat_evaluate_options evaluate;
     leat_feed_options feeding;
@@ -122,6 +124,8 @@ static void make_options(void) {
     all.callback = leat_callback_default();
     all.callbacks[0] = &all.callback;
     all.compile = leat_compile_options_default();
+    all.load = leat_model_load_options_default();
+    all.matching = leat_load_weights_options_default();
     all.compile.loss = "categorical_crossentropy", all.compile.metrics = "accuracy";
     all.compile.weighted_metrics = "accuracy", all.compile.loss_weights = "[1]";
     all.fit = quiet_fit_with(1, all.callbacks, 1);
@@ -251,6 +255,8 @@ static const rule objects[] = {
     {"const leat_batch **", NULL, NULL, IN(batch)},
     {"const leat_batch_spec *", NULL, NULL, IN(sequence.spec)},
     {"const leat_compile_options *", NULL, NULL, IN(compile)},
+    {"const leat_model_load_options *", NULL, NULL, IN(load)},
+    {"const leat_load_weights_options *", NULL, NULL, IN(matching)},
     {"const leat_early_stopping_options *", NULL, NULL, IN(stopping)},
     {"const leat_evaluate_options *", NULL, NULL, IN(evaluate)},
     {"const leat_feed *", NULL, NULL, HELD(feed)},
@@ -290,6 +296,7 @@ static const rule objects[] = {
     {"const leat_training *", NULL, NULL, IN(elsewhere)},
     {"char *", NULL, NULL, IN(state)},
     {"const void *", "data", "leat_model_load_memory", IN(file)},
+    {"const void *", "data", "leat_model_load_memory_using", IN(file)},
     {"const void *", "data", "leat_model_load_weights_memory", IN(file)},
     {"const void *", NULL, NULL, IN(state)},
     {"const void *const *", "inputs", NULL, IN(inputs)},
@@ -305,6 +312,8 @@ static const rule objects[] = {
     {"leat_callback *", "out", NULL, IN(new_callback)},
     {"leat_callback *", NULL, NULL, IN(callback)},
     {"leat_compile_options *", NULL, NULL, IN(compile)},
+    {"leat_model_load_options *", NULL, NULL, IN(load)},
+    {"leat_load_weights_options *", NULL, NULL, IN(matching)},
     {"leat_dtype *", NULL, NULL, IN(dtype)},
     {"leat_early_stopping_options *", NULL, NULL, IN(stopping)},
     {"leat_error *", NULL, NULL, IN(err)},
@@ -408,7 +417,9 @@ static const text texts[] = {
     {"name", NULL, "loss"},
     {"path", "leat_model_load", "nonsense.h5"},
     {"path", "leat_model_load_with", "nonsense.h5"},
+    {"path", "leat_model_load_using", "nonsense.h5"},
     {"path", "leat_model_load_weights", "nonsense.h5"},
+    {"path", "leat_model_load_weights_using", "nonsense.h5"},
     {"path", "leat_npz_open", "nonsense.npz"},
     {"path", "leat_registry_load", LEAT_PLUGIN_LAYERS},
     {"path", NULL, "nonsense-written"},
@@ -453,6 +464,7 @@ static const number numbers[] = {
     {"call", NULL, 0},
     {"kind", NULL, LEAT_NAMES_LOSSES},
     {"bytes", "leat_model_load_memory", sizeof all.file},
+    {"bytes", "leat_model_load_memory_using", sizeof all.file},
     {"bytes", "leat_model_load_weights_memory", sizeof all.file},
     {"bytes", NULL, 16},
     {"format", NULL, LEAT_MODEL_FORMAT_H5},
@@ -522,6 +534,8 @@ static const struct size {
     SIZE_OF(leat_checkpoint_info),
     SIZE_OF(leat_checkpoint_options),
     SIZE_OF(leat_compile_options),
+    SIZE_OF(leat_model_load_options),
+    SIZE_OF(leat_load_weights_options),
     SIZE_OF(leat_early_stopping_options),
     SIZE_OF(leat_evaluate_options),
     SIZE_OF(leat_feed_options),

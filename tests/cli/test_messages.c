@@ -103,7 +103,7 @@ static void options_that_need_another_are_told(void **state) {
     refused("feed bench --payload 1K --rank 1", "--rank 1: expected a rank below --world, which is 1");
     assert_non_null(strstr(err, "try: leat feed bench --help"));
     refused("evaluate small.json --data npz:d.npz --metrics acc",
-            "the model is compiled again, which needs a loss: give --loss");
+            "the model has no compilation: give --loss");
     assert_non_null(strstr(err, "try: leat evaluate --help"));
 }
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Records the cases that need current Keras: record_keras3.py [GROUP...].  The groups are files (.keras and legacy .h5
-files, and the training that continues from them, files/keras3_*), layers (those that only current Keras has,
+files, and the training that continues from them, files/keras3_*), opening (files/open_*), layers (those that only current Keras has,
 keras-3/layers), optimizers, policies (mixed_bfloat16, keras-3/policies), and schedules
 (of the learning rate, keras-3/schedules)."""
 import collections
@@ -16,7 +16,7 @@ os.environ["KERAS_BACKEND"] = "tensorflow"
 import keras  # noqa: E402
 import tensorflow as tf  # noqa: E402
 
-from recorder import keras3_attention, keras3_layers, keras3_losses, keras3_optimizers  # noqa: E402
+from recorder import keras3_attention, keras3_layers, keras3_losses, keras3_opening, keras3_optimizers  # noqa: E402
 from recorder import keras3_policies, keras3_schedules, store  # noqa: E402
 
 L = keras.layers
@@ -191,6 +191,11 @@ def files():
         case(os.path.join(HERE, "files"), "keras3_" + build.__name__, build)
 
 
+def opening():
+    """Records files that test what leat opens."""
+    keras3_opening.run(os.path.join(HERE, "files"))
+
+
 def optimizers():
     """Records the optimizers of current Keras."""
     keras3_optimizers.run(os.path.join(HERE, "keras-3"))
@@ -204,7 +209,7 @@ def schedules():
 def main():
     """Records the groups named on the command line, or all groups."""
     groups = {"files": files, "layers": keras3_layers.run, "attention": keras3_attention.run, "losses": keras3_losses.run,
-              "optimizers": optimizers, "policies": keras3_policies.run, "schedules": schedules}
+              "opening": opening, "optimizers": optimizers, "policies": keras3_policies.run, "schedules": schedules}
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
     keras.utils.set_random_seed(3)

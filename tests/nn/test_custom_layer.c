@@ -289,7 +289,8 @@ static void test_lambda(void **state) {
     refused(
         LAYERS(LAMBDA("other", CODE)), LEAT_ENOTSUP,
         "layer 0 'other' (Lambda): a file has the Python code of a Lambda, which leat cannot run: write the "
-        "layer in C and register it under the name 'other' (leat_registry_add, leat/layer.h)");
+        "layer in C and register it under the name 'other' (leat/layer.h; a plugin for the command: "
+        "--layers)");
     refused(LAYERS(LAYER("Lambda", FIRST "\"name\": \"times\", \"arguments\": {\"factors\": 3}")),
             LEAT_ENOTSUP, "'times' (Lambda): arguments: unknown key 'factors'; did you mean 'factor'?");
 }
@@ -546,23 +547,64 @@ static void test_threads(void **state) {
 
 #define IN_REGISTRY(test) cmocka_unit_test_setup_teardown(test, open_registry, close_registry)
 
+/* Keras 2.3.1 (Python 3.7) writes these for lambda inputs, scale: inputs[0] + inputs[1] * scale, the Lambda of
+ * keras.applications' InceptionResNetV2, and for the difference, and with the inputs exchanged. */
+#define SUM_CODE                                                                                             \
+    "4wIAAAAAAAAAAgAAAAMAAABDAAAAcxQAAAB8AGQBGQB8AGQCGQB8ARQAFwBTACkDTukAAAAA6QEA\\n"                        \
+    "AACpACkC2gZpbnB1dHPaBXNjYWxlcgMAAAByAwAAANoIPHN0cmluZz7aCDxsYW1iZGE+AwAAAPMA\\n"                        \
+    "AAAA\\n"
+#define DIFFERENCE_CODE                                                                                      \
+    "4wIAAAAAAAAAAgAAAAMAAABDAAAAcxQAAAB8AGQBGQB8AGQCGQB8ARQAGABTACkDTukAAAAA6QEA\\n"                        \
+    "AACpACkC2gZpbnB1dHPaBXNjYWxlcgMAAAByAwAAANoIPHN0cmluZz7aCDxsYW1iZGE+AwAAAPMA\\n"                        \
+    "AAAA\\n"
+#define EXCHANGED_CODE                                                                                       \
+    "4wIAAAAAAAAAAgAAAAMAAABDAAAAcxQAAAB8AGQBGQB8AGQCGQB8ARQAFwBTACkDTukBAAAA6QAA\\n"                        \
+    "AACpACkC2gZpbnB1dHPaBXNjYWxlcgMAAAByAwAAANoIPHN0cmluZz7aCDxsYW1iZGE+AwAAAPMA\\n"                        \
+    "AAAA\\n"
+
+/* Only the code and the arguments decide, not the names. */
+static void test_recognised_lambda(void **state) {
+    (void)state;
+    static const struct {
+        const char *code, *arguments;
+        leat_status status;
+    } cases[] = {{SUM_CODE, "{\"scale\": 0.17}", LEAT_OK},
+                 {SUM_CODE, "{\"factor\": 2}", LEAT_OK},
+                 {SUM_CODE, "{}", LEAT_ENOTSUP},
+                 {SUM_CODE, "{\"scale\": \"x\"}", LEAT_ENOTSUP},
+                 {DIFFERENCE_CODE, "{\"scale\": 0.17}", LEAT_ENOTSUP},
+                 {EXCHANGED_CODE, "{\"scale\": 0.17}", LEAT_ENOTSUP},
+                 {"", "{\"scale\": 0.17}", LEAT_ENOTSUP}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+        char json[2048];
+        leat_error err = {0};
+        leat_model *model = NULL;
+        snprintf(
+            json, sizeof json,
+            "{\"class_name\": \"Model\", \"config\": {\"name\": \"m\", \"layers\": ["
+            "{\"class_name\": \"InputLayer\", \"name\": \"a\", \"config\": {\"name\": \"a\", "
+            "\"batch_input_shape\": [null, 2]}, \"inbound_nodes\": []}, "
+            "{\"class_name\": \"Lambda\", \"name\": \"any\", \"config\": {\"name\": \"any\", \"function\": "
+            "[\"%s\", null, null], \"function_type\": \"lambda\", \"arguments\": %s}, \"inbound_nodes\": "
+            "[[[\"a\", 0, 0, {}], [\"a\", 0, 0, {}]]]}], \"input_layers\": [[\"a\", 0, 0]], "
+            "\"output_layers\": [[\"any\", 0, 0]]}}",
+            cases[i].code, cases[i].arguments);
+        if (leat_model_from_json(&model, json, &err) != cases[i].status)
+            fail_msg("case %zu: %s", i, err.message);
+        leat_model_destroy(&model);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        IN_REGISTRY(test_trains_like_dense),
-        IN_REGISTRY(test_frozen_as_dense),
-        IN_REGISTRY(test_within_a_wrapper),
-        IN_REGISTRY(test_shared),
-        IN_REGISTRY(test_two_inputs_and_outputs),
-        IN_REGISTRY(test_mask_passes),
-        IN_REGISTRY(test_saved_and_loaded),
-        IN_REGISTRY(test_lambda),
-        IN_REGISTRY(test_cloned),
-        IN_REGISTRY(test_namesakes_are_not_cloned),
-        IN_REGISTRY(test_bad_configurations),
-        IN_REGISTRY(test_bad_definitions),
-        IN_REGISTRY(test_failures),
-        IN_REGISTRY(test_gradient_check),
-        IN_REGISTRY(test_threads),
+        IN_REGISTRY(test_trains_like_dense),        IN_REGISTRY(test_frozen_as_dense),
+        IN_REGISTRY(test_within_a_wrapper),         IN_REGISTRY(test_shared),
+        IN_REGISTRY(test_two_inputs_and_outputs),   IN_REGISTRY(test_mask_passes),
+        IN_REGISTRY(test_saved_and_loaded),         IN_REGISTRY(test_lambda),
+        cmocka_unit_test(test_recognised_lambda),   IN_REGISTRY(test_cloned),
+        IN_REGISTRY(test_namesakes_are_not_cloned), IN_REGISTRY(test_bad_configurations),
+        IN_REGISTRY(test_bad_definitions),          IN_REGISTRY(test_failures),
+        IN_REGISTRY(test_gradient_check),           IN_REGISTRY(test_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -176,7 +176,7 @@ static void schedules_have_keras_rates(void **state) {
         ++count;
     }
     closedir(folder);
-    assert_int_equal(count, 13);
+    assert_int_equal(count, 16);
     leat_model_destroy(&model);
 }
 

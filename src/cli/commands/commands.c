@@ -21,14 +21,15 @@
 
 /* Options that evaluate and predict share. */
 #define PASS_USES                                                                                            \
-    MAY(LAYERS), MAY(BATCH_SIZE), MAY(STEPS), WORKER_USES, FAULT_USES, MAY(SEED), KERNEL_USES, MAY(VERBOSE), \
-        MAY(JSON), MAY(HELP)
+    MAY(LAYERS), MAY(WEIGHTS), MAY(BATCH_SIZE), MAY(STEPS), WORKER_USES, FAULT_USES, MAY(SEED), KERNEL_USES, \
+        MAY(VERBOSE), MAY(JSON), MAY(HELP)
 
 static const cli_use fit_uses[] = {
     MUST(TRAIN),
     MAY(VALIDATION),
     MAY(VALIDATION_SPLIT),
     MAY(LAYERS),
+    MAY(WEIGHTS),
     MAY(EPOCHS),
     MAY(BATCH_SIZE),
     MAY(STEPS_PER_EPOCH),
@@ -36,6 +37,7 @@ static const cli_use fit_uses[] = {
     MAY(LOSS),
     MAY(METRICS),
     MAY(ARITHMETIC),
+    MAY(NO_COMPILE),
     MAY(CLASS_WEIGHT),
     MAY(LR_SCHEDULE),
     MAY(REDUCE_LR),
@@ -71,7 +73,7 @@ static const cli_use fit_uses[] = {
     MAY(HELP),
 };
 
-static const cli_use evaluate_uses[] = {MUST(DATA), MAY(LOSS), MAY(METRICS), PASS_USES};
+static const cli_use evaluate_uses[] = {MUST(DATA), MAY(LOSS), MAY(METRICS), MAY(NO_COMPILE), PASS_USES};
 
 static const cli_use predict_uses[] = {MUST(DATA), MUST(OUTPUT), PASS_USES};
 
@@ -84,29 +86,19 @@ static const cli_use feed_bench_uses[] = {FEED_USES, MAY(DIGEST), MAY(JSON), MAY
 
 static const cli_use feed_trace_uses[] = {MUST(TRACE_OUTPUT), FEED_USES, MAY(JSON), MAY(HELP)};
 
-static const cli_use feed_tune_uses[] = {MUST(MODEL),       MAY(LOSS),       MAY(OPTIMIZER), MAY(LAYERS),
-                                         MAY(DTYPE_POLICY), MAY(BATCH_SIZE), MAY(SHUFFLE),   MAY(SEED),
-                                         MAY(SECONDS),      MAY(JSON),       MAY(HELP)};
+static const cli_use feed_tune_uses[] = {MUST(MODEL), MAY(LOSS),         MAY(OPTIMIZER),  MAY(NO_COMPILE),
+                                         MAY(LAYERS), MAY(DTYPE_POLICY), MAY(BATCH_SIZE), MAY(SHUFFLE),
+                                         MAY(SEED),   MAY(SECONDS),      MAY(JSON),       MAY(HELP)};
 
 static const cli_use report_uses[] = {MAY(REPORT_OUTPUT), MAY(FOLLOW), MAY(HELP)};
 
 static const cli_use summary_uses[] = {
-    MAY(LAYERS),
-    MAY(PLAN),
-    MAY(BATCH_SIZE),
-    MAY(TRAIN_STEP),
-    MAY(TIME),
-    MAY(LOSS),
-    MAY(OPTIMIZER),
-    MAY(METRICS),
-    MAY(UNKNOWN),
-    KERNEL_USES,
-    MAY(GRADIENT_CHECKPOINTING),
-    MAY(JSON),
-    MAY(HELP),
+    MAY(LAYERS),    MAY(PLAN),    MAY(BATCH_SIZE), MAY(TRAIN_STEP), MAY(TIME),   MAY(LOSS),
+    MAY(OPTIMIZER), MAY(METRICS), MAY(NO_COMPILE), MAY(UNKNOWN),    KERNEL_USES, MAY(GRADIENT_CHECKPOINTING),
+    MAY(JSON),      MAY(HELP),
 };
 
-static const cli_use convert_uses[] = {MAY(ARCHITECTURE), MAY(LAYERS), MAY(HELP)};
+static const cli_use convert_uses[] = {MAY(ARCHITECTURE), MAY(LAYERS), MAY(NO_COMPILE), MAY(HELP)};
 
 static const cli_use list_uses[] = {MAY(JSON), MAY(HELP)};
 
@@ -117,8 +109,10 @@ static const cli_use help_uses[] = {MAY(HELP)};
 const cli_command cli_commands[] = {
     {"fit", "MODEL", "train a model",
      "MODEL is a Keras .h5 file, or a .json architecture, whose weights are then initialized.  A model "
-     "without a compilation needs --loss.  With --optimizer, --loss or --metrics the model is compiled "
-     "again.\n"
+     "without a compilation needs --loss.  With --optimizer, --loss, --metrics or --arithmetic the model is "
+     "compiled again, with a new state of the optimizer; those that are not given are the file's, unless "
+     "--no-compile "
+     "is given.\n"
      "\n"
      "The folder of --out receives model.h5 (the final model, with the optimizer's state), best.h5 (the "
      "lowest val_loss if there is validation data, or the best value of --save-best), history.json, "
@@ -130,7 +124,8 @@ const cli_command cli_commands[] = {
      "(monitor, min_delta, patience, mode, baseline, restore_best_weights, verbose) and ReduceLROnPlateau "
      "(monitor, factor, patience, mode, min_delta, cooldown, min_lr, verbose), separated by commas; monitor "
      "is val_loss and verbose is 1 if they are not given.  --lr-schedule takes CosineDecay, "
-     "ExponentialDecay, InverseTimeDecay, PiecewiseConstantDecay or PolynomialDecay with the arguments that "
+     "CosineDecayRestarts, ExponentialDecay, InverseTimeDecay, PiecewiseConstantDecay or PolynomialDecay "
+     "with the arguments that "
      "they have in keras.optimizers.schedules.\n"
      "\n"
      "With --tensorboard, `tensorboard --logdir DIR` shows loss and metrics while the model is trained, the "

@@ -78,7 +78,8 @@ static int check_formats(const char *in_path, const format *in, const format *ou
 static int convert(cli_session *session, const char *in, const format *out, const char *out_path) {
     const char *model = session->arguments->text[CLI_ARCHITECTURE];
     leat_error err = {0};
-    int code = cli_load(session, model ? model : in);
+    int code =
+        cli_load(session, model ? model : in, out->has_weights ? CLI_FOR_CONVERSION : CLI_FOR_PREDICTION);
     if (code != CLI_SUCCESS) return code;
     leat_status status = model ? leat_model_load_weights(session->model, in, false, &err) : LEAT_OK;
     if (status == LEAT_OK) status = out->write(session->model, out_path, &err);

@@ -43,7 +43,7 @@ static int evaluate(cli_session *session) {
 int cli_evaluate(const cli_arguments *arguments) {
     cli_session session = {.command = "evaluate", .arguments = arguments};
     int code = cli_feed_options(session.command, arguments, &session.feed_options);
-    if (code == CLI_SUCCESS) code = cli_load(&session, arguments->operands[0]);
+    if (code == CLI_SUCCESS) code = cli_load(&session, arguments->operands[0], CLI_FOR_EVALUATION);
     if (code == CLI_SUCCESS) code = cli_compile(&session);
     if (code == CLI_SUCCESS) code = cli_open_data(&session, &session.data, arguments->text[CLI_DATA]);
     if (code == CLI_SUCCESS) code = evaluate(&session);

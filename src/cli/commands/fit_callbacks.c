@@ -15,8 +15,8 @@
 
 enum { path_bytes = 4096, call_bytes = 2048, max_names = 64 };
 
-static const char *const schedules[] = {"CosineDecay", "ExponentialDecay", "InverseTimeDecay",
-                                        "PiecewiseConstantDecay", "PolynomialDecay"};
+static const char *const schedules[] = {"CosineDecay",      "CosineDecayRestarts",    "ExponentialDecay",
+                                        "InverseTimeDecay", "PiecewiseConstantDecay", "PolynomialDecay"};
 
 enum { schedule_count = sizeof schedules / sizeof *schedules };
 
@@ -67,7 +67,7 @@ static int make_schedule(leat_callback *out, const char *value) {
     if (is_schedule(word)) return make(out, CLI_LR_SCHEDULE, NULL, value);
     const char *near = leati_nearest(word, schedules, schedule_count);
     snprintf(message, sizeof message,
-             "expected CosineDecay, ExponentialDecay, InverseTimeDecay, "
+             "expected CosineDecay, CosineDecayRestarts, ExponentialDecay, InverseTimeDecay, "
              "PiecewiseConstantDecay or PolynomialDecay, with arguments in parentheses%s%s%s",
              near ? ": did you mean '" : "", near ? near : "", near ? "'?" : "");
     return refuse(CLI_LR_SCHEDULE, value, message);

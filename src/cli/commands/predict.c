@@ -155,7 +155,7 @@ static int predict(cli_session *session) {
 int cli_predict(const cli_arguments *arguments) {
     cli_session session = {.command = "predict", .arguments = arguments};
     int code = cli_feed_options(session.command, arguments, &session.feed_options);
-    if (code == CLI_SUCCESS) code = cli_load(&session, arguments->operands[0]);
+    if (code == CLI_SUCCESS) code = cli_load(&session, arguments->operands[0], CLI_FOR_PREDICTION);
     if (code == CLI_SUCCESS) code = check_output(&session);
     if (code == CLI_SUCCESS) code = cli_open_data(&session, &session.data, arguments->text[CLI_DATA]);
     if (code == CLI_SUCCESS) code = predict(&session);

@@ -29,11 +29,9 @@ static int write_plan(cli_session *session, char **text) {
 /* Returns the name of an option that has an effect only with --plan; NULL: none was given. */
 static const char *option_without_plan(const cli_arguments *arguments) {
     static const cli_option_id plan_options[] = {
-        CLI_BATCH_SIZE,    CLI_TRAIN_STEP, CLI_TIME,
-        CLI_LOSS,          CLI_OPTIMIZER,  CLI_METRICS,
-        CLI_UNKNOWN,       CLI_THREADS,    CLI_GRADIENT_CHECKPOINTING,
-        CLI_DETERMINISTIC, CLI_NO_FOLD,    CLI_TUNE,
-        CLI_NO_TUNE};
+        CLI_BATCH_SIZE,    CLI_TRAIN_STEP, CLI_TIME,    CLI_LOSS,    CLI_OPTIMIZER,
+        CLI_METRICS,       CLI_NO_COMPILE, CLI_UNKNOWN, CLI_THREADS, CLI_GRADIENT_CHECKPOINTING,
+        CLI_DETERMINISTIC, CLI_NO_FOLD,    CLI_TUNE,    CLI_NO_TUNE};
     for (size_t i = 0; i < sizeof plan_options / sizeof *plan_options; ++i)
         if (arguments->text[plan_options[i]]) return cli_options[plan_options[i]].name;
     return NULL;
@@ -47,7 +45,8 @@ int cli_summary(const cli_arguments *arguments) {
     leat_error err = {0};
     char *text = NULL;
     if (useless_option) return cli_needs("summary", useless_option, "--plan");
-    int code = cli_load(&session, arguments->operands[0]);
+    int code = cli_load(&session, arguments->operands[0],
+                        arguments->text[CLI_TRAIN_STEP] ? CLI_FOR_TRAINING : CLI_FOR_PREDICTION);
     if (code == CLI_SUCCESS && arguments->text[CLI_PLAN])
         code = write_plan(&session, &text);
     else if (code == CLI_SUCCESS && write(session.model, &text, &err) != LEAT_OK)

@@ -59,7 +59,11 @@ typedef enum cli_value {
     X(METRICS, "--metrics", CLI_TEXT, "A,B", 0, 0, "the model's",                                            \
       "compile with these metrics, such as accuracy or AUC(curve=PR)")                                       \
     X(ARITHMETIC, "--arithmetic", CLI_TEXT, "KERAS", 0, 0, "the model's, or keras2",                         \
-      "compile with the arithmetic of Keras 2.3.1 (keras2) or of current Keras (keras3); needs --loss")      \
+      "compile with the arithmetic of Keras 2.3.1 (keras2) or of current Keras (keras3)")                    \
+    X(WEIGHTS, "--weights", CLI_FILE, "FILE", 0, 0, NULL,                                                    \
+      "load the weights from this file: .h5 of weights or of a model, or .weights.h5")                       \
+    X(NO_COMPILE, "--no-compile", CLI_FLAG, NULL, 0, 0, NULL,                                                \
+      "leave out the loss, metrics and optimizer that the file of the model has")                            \
     X(CLASS_WEIGHT, "--class-weight", CLI_TEXT, "WEIGHTS", 0, 0, NULL,                                       \
       "factors of the loss by class, such as 0:1,1:5, or balanced: the rarer a class, the larger")           \
     X(LR_SCHEDULE, "--lr-schedule", CLI_TEXT, "SCHEDULE", 0, 0, NULL,                                        \

@@ -11,6 +11,7 @@
 #include "cli/options/parse.h"
 #include "cli/run/progress.h"
 #include "cli/text/say.h"
+#include "leat/inspect.h"
 #include "leat/layer.h"
 #include "leat/source.h"
 
@@ -68,14 +69,41 @@ static bool ends_with(const char *text, const char *end) {
 
 /* Loads the model, with the custom layers of the plugin of --layers, which stays loaded until the model is
  * destroyed. */
-static leat_status load(cli_session *session, const char *path, leat_error *err) {
+static leat_status load(cli_session *session, const char *path, bool compile, leat_error *err) {
     const char *plugin = session->arguments->text[CLI_LAYERS];
+    leat_model_load_options options = leat_model_load_options_default();
     leat_registry *registry = NULL;
     leat_status status = leat_registry_create(&registry, err);
     if (status == LEAT_OK && plugin) status = leat_registry_load(registry, plugin, err);
-    if (status == LEAT_OK) status = leat_model_load_with(&session->model, path, registry, err);
+    options.registry = registry;
+    options.compile = compile;
+    if (status == LEAT_OK) status = leat_model_load_using(&session->model, path, &options, err);
     leat_registry_destroy(&registry);
     return status;
+}
+
+static bool is_replaced(const cli_session *session) {
+    const char *const *text = session->arguments->text;
+    return text[CLI_OPTIMIZER] || text[CLI_LOSS] || text[CLI_METRICS] || text[CLI_ARITHMETIC];
+}
+
+/* Loads the model with the compilation of its file if the command needs that: a command that only predicts needs none,
+ * and evaluate and the options that compile the model again make a new one. */
+static int load_for(cli_session *session, const char *path, cli_need need) {
+    leat_error err = {0};
+    bool compile = (need == CLI_FOR_TRAINING || need == CLI_FOR_CONVERSION) && !is_replaced(session) &&
+                   !session->arguments->text[CLI_NO_COMPILE];
+    leat_status status = load(session, path, compile, &err);
+    if (status == LEAT_OK) return CLI_SUCCESS;
+    cli_fail(session, &err);
+    if (compile && status != LEAT_ENOMEM && load(session, path, false, NULL) == LEAT_OK)
+        cli_say("only the file's compilation cannot be used\ntry: leat %s with %s--no-compile, which leaves "
+                "it out\n",
+                session->command,
+                need == CLI_FOR_CONVERSION ? ""
+                                           : "--loss, --metrics or --optimizer, which replace a part of the "
+                                             "compilation, or with ");
+    return CLI_FAILURE;
 }
 
 static void show_measuring(void *user, double share) {
@@ -87,20 +115,21 @@ static void show_measuring(void *user, double share) {
         cli_progress_end(&session->measuring);
 }
 
-int cli_load(cli_session *session, const char *path) {
+int cli_load(cli_session *session, const char *path, cli_need need) {
     const char *const *text = session->arguments->text;
     leat_error err = {0};
     if (text[CLI_TUNE] && text[CLI_NO_TUNE]) return cli_exclusive(session->command, "--tune", "--no-tune");
-    leat_status status = load(session, path, &err);
-    if (status == LEAT_OK) {
-        leat_model_set_deterministic(session->model, text[CLI_DETERMINISTIC] != NULL);
-        leat_model_set_folding(session->model, text[CLI_NO_FOLD] == NULL);
-        leat_model_set_tuning(session->model, text[CLI_NO_TUNE] ? LEAT_TUNE_OFF
-                                              : text[CLI_TUNE]  ? LEAT_TUNE_MEASURE
-                                                                : LEAT_TUNE_KNOWN);
-        if (cli_number(session->arguments, CLI_VERBOSE, 1) == 1)
-            leat_model_set_measuring_progress(session->model, show_measuring, session);
-    }
+    leat_status status = LEAT_OK;
+    int code = load_for(session, path, need);
+    if (code != CLI_SUCCESS) return code;
+    session->need = need;
+    leat_model_set_deterministic(session->model, text[CLI_DETERMINISTIC] != NULL);
+    leat_model_set_folding(session->model, text[CLI_NO_FOLD] == NULL);
+    leat_model_set_tuning(session->model, text[CLI_NO_TUNE] ? LEAT_TUNE_OFF
+                                          : text[CLI_TUNE]  ? LEAT_TUNE_MEASURE
+                                                            : LEAT_TUNE_KNOWN);
+    if (cli_number(session->arguments, CLI_VERBOSE, 1) == 1)
+        leat_model_set_measuring_progress(session->model, show_measuring, session);
     if (status == LEAT_OK && text[CLI_DTYPE_POLICY])
         status = leat_model_set_dtype_policy(session->model, text[CLI_DTYPE_POLICY], &err);
     if (status == LEAT_OK && leat_model_prefers_float32(session->model))
@@ -108,10 +137,32 @@ int cli_load(cli_session *session, const char *path) {
             "leat %s: warning: this CPU does not multiply bfloat16 faster than float32: use float32, which "
             "is faster unless memory is the limit\n",
             session->command);
-    if (status == LEAT_OK && ends_with(path, ".json"))
+    const char *weights = text[CLI_WEIGHTS];
+    if (status == LEAT_OK && weights)
+        status = leat_model_load_weights_using(session->model, weights, NULL, &err);
+    if (status == LEAT_OK && ends_with(path, ".json") && !weights)
         status = leat_model_initialize(session->model, (uint64_t)cli_number(session->arguments, CLI_SEED, 0),
                                        &err);
     return status == LEAT_OK ? CLI_SUCCESS : cli_fail(session, &err);
+}
+
+/* Returns true if the model is compiled, or was loaded without the compilation that its file has. */
+static bool has_compilation(const leat_model *model) {
+    char *config = NULL;
+    bool found = leat_model_training_config(model, &config, NULL) == LEAT_OK;
+    leat_string_free(config);
+    return found;
+}
+
+static int fail_to_compile(const cli_session *session, leat_status status, bool kept, const leat_error *err) {
+    cli_fail(session, err);
+    if (kept)
+        cli_say("the file has the loss, the metrics and the optimizer that are not given\n"
+                "try: leat %s with all that the message names, or with --no-compile, which leaves them out\n",
+                session->command);
+    if (status == LEAT_ENOTFOUND)
+        fputs("try: leat list losses, leat list metrics, leat list optimizers\n", stderr);
+    return CLI_FAILURE;
 }
 
 int cli_compile(cli_session *session) {
@@ -119,25 +170,23 @@ int cli_compile(cli_session *session) {
     leat_compile_options options = leat_compile_options_default();
     leat_error err = {0};
     leat_model_set_gradient_checkpointing(session->model, text[CLI_GRADIENT_CHECKPOINTING] != NULL);
-    bool recompile = text[CLI_OPTIMIZER] || text[CLI_LOSS] || text[CLI_METRICS] || text[CLI_ARITHMETIC];
-    if (!recompile && leat_model_is_compiled(session->model)) return CLI_SUCCESS;
-    if (!text[CLI_LOSS]) {
+    if (leat_model_is_compiled(session->model)) return CLI_SUCCESS;
+    options.keep = !text[CLI_NO_COMPILE] && has_compilation(session->model);
+    if (!text[CLI_LOSS] && !options.keep) {
         cli_say("leat %s: %s: give --loss\ntry: leat %s --help\n", session->command,
-                recompile ? "the model is compiled again, which needs a loss"
-                          : "the model has no compilation",
+                text[CLI_NO_COMPILE] ? "with --no-compile the loss of the file is left out"
+                                     : "the model has no compilation",
                 session->command);
         return CLI_USAGE;
     }
+    if (options.keep) options.optimizer = NULL;
+    if (session->need == CLI_FOR_EVALUATION) options.optimizer = "sgd"; /* never used, and has no state */
     if (text[CLI_OPTIMIZER]) options.optimizer = text[CLI_OPTIMIZER];
     options.loss = text[CLI_LOSS];
     options.metrics = text[CLI_METRICS];
     options.arithmetic = text[CLI_ARITHMETIC];
     leat_status status = leat_model_compile(session->model, &options, &err);
-    if (status == LEAT_OK) return CLI_SUCCESS;
-    cli_fail(session, &err);
-    if (status == LEAT_ENOTFOUND)
-        fputs("try: leat list losses, leat list metrics, leat list optimizers\n", stderr);
-    return CLI_FAILURE;
+    return status == LEAT_OK ? CLI_SUCCESS : fail_to_compile(session, status, options.keep, &err);
 }
 
 int cli_open_data(cli_session *session, leat_sequence *out, const char *spec) {

@@ -11,11 +11,20 @@
 #include "leat/sequence.h"
 #include "leat/train.h"
 
+/* What a command does with the model: decides about the compilation of the model's file. */
+typedef enum cli_need {
+    CLI_FOR_PREDICTION, /* no compilation */
+    CLI_FOR_EVALUATION, /* the loss and the metrics */
+    CLI_FOR_TRAINING,   /* also the optimizer and its state */
+    CLI_FOR_CONVERSION  /* all that the file has; the command has no options that compile the model again */
+} cli_need;
+
 typedef struct cli_session {
     const char *command;
     const cli_arguments *arguments;
     leat_feed_options feed_options; /* from the command line, see cli/options/feed_options.h */
     leat_model *model;
+    cli_need need;   /* set by cli_load */
     leat_feed *feed; /* NULL, except in commands that take batches themselves */
     leat_sequence data;
     leat_sequence validation;
@@ -23,9 +32,10 @@ typedef struct cli_session {
 } cli_session;
 
 /* Loads the model.  Like the functions below, prints a message on failure and returns an exit code. */
-int cli_load(cli_session *session, const char *path);
+int cli_load(cli_session *session, const char *path, cli_need need);
 
-/* Compiles the model if --optimizer, --loss or --metrics are given; otherwise the model must have a compilation. */
+/* Compiles the model.  --optimizer, --loss and --metrics replace parts of the compilation that the file of the model
+ * has; --no-compile drops the other parts.  Without these options the file's compilation is used. */
 int cli_compile(cli_session *session);
 
 /* Opens the data that a SPEC names. */

@@ -10,6 +10,9 @@
 #include "json/json.h"
 #include "nn/config/object.h"
 
+/* The most calls inside each other: each is a level of recursion. */
+#define MAX_DEPTH 8
+
 /* A part of the text; not terminated by a zero byte. */
 typedef struct span {
     const char *at;
@@ -69,6 +72,12 @@ static json_t *word_value(span s) {
     return json_stringn(s.at, s.length);
 }
 
+/* True for a word that a bracket follows, the text of a call. */
+static bool is_call(span s) {
+    const char *open = memchr(s.at, '(', s.length);
+    return open && is_word(trimmed((span){s.at, (size_t)(open - s.at)}));
+}
+
 /* Returns NULL if the text is not a value, or if memory is missing: then *lacks_memory is true. */
 static json_t *value_of(span s, bool *lacks_memory) {
     json_t *value = NULL;
@@ -78,7 +87,10 @@ static json_t *value_of(span s, bool *lacks_memory) {
     return value;
 }
 
-static leat_status add_argument(json_t *config, span s, span name, const char *what, leat_error *err) {
+static leat_status read_call(span s, const char *what, int depth, json_t **out, leat_error *err);
+
+static leat_status add_argument(json_t *config, span s, span name, const char *what, int depth,
+                                leat_error *err) {
     const char *equals_sign = memchr(s.at, '=', s.length);
     span key = trimmed((span){s.at, equals_sign ? (size_t)(equals_sign - s.at) : 0});
     if (!is_word(key))
@@ -86,7 +98,11 @@ static leat_status add_argument(json_t *config, span s, span name, const char *w
                           (int)name.length, name.at, (int)s.length, s.at);
     span text = trimmed((span){equals_sign + 1, s.length - (size_t)(equals_sign - s.at) - 1});
     bool lacks_memory = false;
-    json_t *value = text.length > 0 ? value_of(text, &lacks_memory) : NULL;
+    json_t *value = NULL;
+    if (is_call(text))
+        LEATI_TRY(read_call(text, what, depth + 1, &value, err));
+    else if (text.length > 0)
+        value = value_of(text, &lacks_memory);
     if (!value && lacks_memory)
         return leati_fail(err, LEAT_ENOMEM, "no memory for %s, or the text is not UTF-8", what);
     if (!value)
@@ -104,10 +120,11 @@ static leat_status add_argument(json_t *config, span s, span name, const char *w
     return leati_fail(err, LEAT_ENOMEM, "no memory for %s", what);
 }
 
-static leat_status add_arguments(json_t *config, span s, span name, const char *what, leat_error *err) {
+static leat_status add_arguments(json_t *config, span s, span name, const char *what, int depth,
+                                 leat_error *err) {
     while (s.length > 0) {
         size_t length = item_length(s);
-        LEATI_TRY(add_argument(config, trimmed((span){s.at, length}), name, what, err));
+        LEATI_TRY(add_argument(config, trimmed((span){s.at, length}), name, what, depth, err));
         size_t consumed = length < s.length ? length + 1 : length;
         s = trimmed((span){s.at + consumed, s.length - consumed});
     }
@@ -126,26 +143,31 @@ static leat_status write_call(span name, json_t *config, const char *what, json_
     return status == LEAT_ENOMEM ? leati_fail(err, LEAT_ENOMEM, "no memory for %s", what) : status;
 }
 
+static leat_status read_call(span s, const char *what, int depth, json_t **out, leat_error *err) {
+    const char *open = memchr(s.at, '(', s.length);
+    span name = trimmed((span){s.at, (size_t)(open - s.at)});
+    *out = NULL;
+    if (!is_word(name) || s.at[s.length - 1] != ')')
+        return leati_fail(err, LEAT_EINVAL, "%s: expected Name(key=value, ...), received '%.*s'", what,
+                          (int)s.length, s.at);
+    if (depth > MAX_DEPTH)
+        return leati_fail(err, LEAT_EINVAL, "%s: expected at most %d calls inside each other", what,
+                          MAX_DEPTH);
+    json_t *config = json_object();
+    if (!config) return leati_fail(err, LEAT_ENOMEM, "no memory for %s", what);
+    size_t inner = s.length - (size_t)(open - s.at) - 2;
+    leat_status status = add_arguments(config, trimmed((span){open + 1, inner}), name, what, depth, err);
+    if (status == LEAT_OK) return write_call(name, config, what, out, err);
+    json_decref(config);
+    return status;
+}
+
 leat_status leati_call_read(const char *text, size_t length, const char *what, json_t **out,
                             leat_error *err) {
     span s = trimmed((span){text, length});
     *out = NULL;
     if (s.length == 0) return leati_fail(err, LEAT_EINVAL, "%s: expected a name between commas", what);
-    const char *open = memchr(s.at, '(', s.length);
-    if (!open) {
-        *out = json_stringn(s.at, s.length);
-        return *out ? LEAT_OK
-                    : leati_fail(err, LEAT_ENOMEM, "no memory for %s, or the text is not UTF-8", what);
-    }
-    span name = trimmed((span){s.at, (size_t)(open - s.at)});
-    if (!is_word(name) || s.at[s.length - 1] != ')')
-        return leati_fail(err, LEAT_EINVAL, "%s: expected Name(key=value, ...), received '%.*s'", what,
-                          (int)s.length, s.at);
-    json_t *config = json_object();
-    if (!config) return leati_fail(err, LEAT_ENOMEM, "no memory for %s", what);
-    size_t inner = s.length - (size_t)(open - s.at) - 2;
-    leat_status status = add_arguments(config, trimmed((span){open + 1, inner}), name, what, err);
-    if (status == LEAT_OK) return write_call(name, config, what, out, err);
-    json_decref(config);
-    return status;
+    if (memchr(s.at, '(', s.length)) return read_call(s, what, 1, out, err);
+    *out = json_stringn(s.at, s.length);
+    return *out ? LEAT_OK : leati_fail(err, LEAT_ENOMEM, "no memory for %s, or the text is not UTF-8", what);
 }

@@ -16,7 +16,7 @@ size_t leati_call_item(const char *text);
 
 /* Reads a call into JSON (new reference).  A name alone becomes a string; a call becomes {"class_name": ...,
  * "config": ...}.  Arguments must be named; a value is a number, a list, a quoted text, true, false, null,
- * Python's True, False or None, or another word, which is a text.
+ * Python's True, False or None, a call, or another word, which is a text.
  * `what` names the argument in messages: "metrics".  Errors: LEAT_EINVAL. */
 leat_status leati_call_read(const char *text, size_t length, const char *what, json_t **out, leat_error *err);
 

@@ -22,7 +22,7 @@
 /* Writes the value in a few characters, for messages. */
 static const char *value_text(char out[VALUE_BYTES], const json_t *value) {
     char *text = NULL;
-    if (leati_json_write(value, &text, NULL) != LEAT_OK) return "a value";
+    if (leati_json_write_start(value, VALUE_BYTES, &text, NULL) != LEAT_OK) return "a value";
     snprintf(out, VALUE_BYTES, "%s", text);
     if (strlen(text) >= VALUE_BYTES) memcpy(out + VALUE_BYTES - 4, "...", 4);
     leati_free(text);
@@ -272,7 +272,9 @@ static leat_status check_keys(const leati_field *fields, const char *const *igno
     json_t *value;
     if (!json_is_object(object)) return leati_fail(err, LEAT_EINVAL, "expected a configuration, an object");
     json_object_foreach((json_t *)(uintptr_t)object, key, value) {
-        if (!find_field(fields, key) && !is_listed(ignored, key)) return unknown_key(fields, key, err);
+        bool says_nothing = json_is_null(value); /* Python's None: an argument that was not given */
+        if (!says_nothing && !find_field(fields, key) && !is_listed(ignored, key))
+            return unknown_key(fields, key, err);
     }
     return LEAT_OK;
 }

@@ -85,7 +85,8 @@ struct leati_field {
 };
 
 /* Reads every field of the table `fields`, which ends with a NULL key, from a JSON object into *config, which must
- * be zeroed.  A key that has no field is LEAT_ENOTSUP unless `ignored` (NULL-terminated, may be NULL) lists it.
+ * be zeroed.  A key that has no field is LEAT_ENOTSUP unless its value is null or `ignored` (NULL-terminated, may be
+ * NULL) lists it.
  * Errors name the key, what was expected and what was received.  On failure leati_fields_fini has been called. */
 leat_status leati_fields_read(const leati_field *fields, const char *const *ignored, const json_t *object,
                               void *config, leat_error *err);

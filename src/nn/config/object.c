@@ -18,6 +18,12 @@ static leat_status read_dictionary(leati_object *out, const json_t *value, const
                           what);
     }
     out->name = json_string_value(name);
+    if (strcmp(out->name, "__lambda__") == 0)
+        return leati_fail(
+            err, LEAT_ENOTSUP,
+            "%s: the file has a lambda, which is stored as Python code that leat does not run; expected "
+            "a class or function by its name: give it a name in Keras that leat has, and save again",
+            what);
     if (strcmp(out->name, "function") == 0 && json_is_string(config)) {
         out->name = json_string_value(config); /* Keras 3 */
         return LEAT_OK;

@@ -281,6 +281,7 @@ const leati_layer_type *leati_registry_find(const leat_registry *registry, const
                                             const json_t *config, leat_error *err) {
     const leati_layer_type *type = find_custom(registry, class_name, config);
     const char *name = json_string_value(json_object_get(config, "name"));
+    if (!type && strcmp(class_name, "Lambda") == 0) type = leati_layer_find_lambda(config);
     if (type) return type;
     if (strcmp(class_name, "Lambda") != 0) {
         const char *custom = nearest_custom(registry, class_name);
@@ -295,7 +296,7 @@ const leati_layer_type *leati_registry_find(const leat_registry *registry, const
     leati_fail(
         err, LEAT_ENOTSUP,
         "a file has the Python code of a Lambda, which leat cannot run: write the layer in C and register it "
-        "under the name '%.64s' (leat_registry_add, leat/layer.h)",
+        "under the name '%.64s' (leat/layer.h; a plugin for the command: --layers)",
         name ? name : "of the layer");
     return NULL;
 }

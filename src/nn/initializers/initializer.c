@@ -78,6 +78,8 @@ leat_status leati_initializer_write(const leati_initializer *initializer, json_t
 
 void leati_initializer_destroy(leati_initializer **initializer) {
     if (!*initializer) return;
+    const leati_initializer_type *type = (*initializer)->type;
+    if ((*initializer)->config && type->fields) leati_fields_fini(type->fields, (*initializer)->config);
     leati_free((*initializer)->config);
     leati_free(*initializer);
     *initializer = NULL;

@@ -17,7 +17,13 @@ static leat_status no_memory(leat_error *err) {
 
 bool leati_is_modern(const json_t *root) {
     const char *version = json_string_value(json_object_get(root, "keras_version"));
-    return json_object_get(root, "module") || (version && strtol(version, NULL, 10) >= 3);
+    return version ? strtol(version, NULL, 10) >= 3 : json_object_get(root, "module") != NULL;
+}
+
+bool leati_is_late(const json_t *root) {
+    const char *version = json_string_value(json_object_get(root, "keras_version"));
+    if (!version || strncmp(version, "2.", 2) != 0) return false;
+    return strstr(version, "-tf") || strtol(version + 2, NULL, 10) >= 4;
 }
 
 /* ---- Everywhere ---- */
@@ -36,26 +42,26 @@ static void remove_nulls(json_t *config) {
     }
 }
 
-static leat_status simplify(json_t *value, leat_error *err);
+static leat_status simplify(json_t *value, bool late, leat_error *err);
 
 /* Simplifies one key of an object. {"class_name": "DTypePolicy", ...} becomes the policy's name. hard_sigmoid,
  * which changed in Keras 3, becomes hard_sigmoid3. */
-static leat_status simplify_key(json_t *object, const char *key, json_t *value, leat_error *err) {
+static leat_status simplify_key(json_t *object, const char *key, json_t *value, bool late, leat_error *err) {
     const char *text = json_string_value(value);
     json_t *config = json_object_get(value, "config"), *name = json_object_get(config, "name");
     if (strcmp(leati_item_class(value), "DTypePolicy") == 0 && json_is_string(name))
         return json_object_set(object, key, name) == 0 ? LEAT_OK : no_memory(err);
-    if (text && ends_with(key, "activation") && strcmp(text, "hard_sigmoid") == 0)
+    if (!late && text && ends_with(key, "activation") && strcmp(text, "hard_sigmoid") == 0)
         return json_object_set_new(object, key, json_string("hard_sigmoid3")) == 0 ? LEAT_OK : no_memory(err);
     if (ends_with(key, "_initializer")) remove_nulls(config);
     if (strcmp(key, "activity_regularizer") == 0 && json_is_object(config) &&
         json_object_set_new(config, "per_sample", json_true()) != 0)
         return no_memory(err);
-    return simplify(value, err);
+    return simplify(value, late, err);
 }
 
 /* Simplifies a value and everything in it.  The parser limits the depth of the recursion. */
-static leat_status simplify(json_t *value, leat_error *err) {
+static leat_status simplify(json_t *value, bool late, leat_error *err) {
     static const char *const about[] = {"module", "registered_name", "shared_object_id", "build_config",
                                         "compile_config"};
     const char *key;
@@ -65,8 +71,8 @@ static leat_status simplify(json_t *value, leat_error *err) {
     if (leati_item_class(value)[0])
         for (size_t i = 0; i < sizeof about / sizeof about[0]; ++i) json_object_del(value, about[i]);
     if (json_is_object(value))
-        json_object_foreach_safe(value, next, key, item) LEATI_TRY(simplify_key(value, key, item, err));
-    if (json_is_array(value)) json_array_foreach(value, index, item) LEATI_TRY(simplify(item, err));
+        json_object_foreach_safe(value, next, key, item) LEATI_TRY(simplify_key(value, key, item, late, err));
+    if (json_is_array(value)) json_array_foreach(value, index, item) LEATI_TRY(simplify(item, late, err));
     return LEAT_OK;
 }
 
@@ -111,11 +117,11 @@ static leat_status set_implementation(json_t *config, const leati_layer_type *ty
     return json_object_set_new(config, "implementation", json_integer(1)) == 0 ? LEAT_OK : no_memory(err);
 }
 
-static leat_status translate_item(json_t *item, leat_error *err);
+static leat_status translate_item(json_t *item, bool late, leat_error *err);
 
 /* Removes a Bidirectional's backward_layer, which Keras 2.3.1 makes from `layer`; it must be what 2.3.1 would
  * make. */
-static leat_status check_backward_layer(json_t *config, leat_error *err) {
+static leat_status check_backward_layer(json_t *config, bool late, leat_error *err) {
     json_t *forward = json_object_get(json_object_get(config, "layer"), "config");
     json_t *backward = json_object_get(json_object_get(config, "backward_layer"), "config");
     const char *name = json_string_value(json_object_get(forward, "name"));
@@ -127,8 +133,8 @@ static leat_status check_backward_layer(json_t *config, leat_error *err) {
     bool is_reversed = json_is_true(json_object_get(expected, "go_backwards"));
     bool set = expected && json_object_set_new(expected, "go_backwards", json_boolean(!is_reversed)) == 0;
     set = set && json_object_set(expected, "name", json_object_get(backward, "name")) == 0;
-    leat_status status = set ? simplify(expected, err) : no_memory(err);
-    if (status == LEAT_OK) status = simplify(backward, err);
+    leat_status status = set ? simplify(expected, late, err) : no_memory(err);
+    if (status == LEAT_OK) status = simplify(backward, late, err);
     bool same = json_equal(expected, backward);
     json_decref(expected);
     LEATI_TRY(status);
@@ -139,37 +145,55 @@ static leat_status check_backward_layer(json_t *config, leat_error *err) {
 }
 
 /* Translates the layers inside a layer. */
-static leat_status translate_inner_layers(json_t *config, leat_error *err) {
+static leat_status translate_inner_layers(json_t *config, bool late, leat_error *err) {
     static const char *const keys[] = {"layer", "backward_layer", "cell"};
     size_t index;
     json_t *item;
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; ++i)
         if (leati_item_class(json_object_get(config, keys[i]))[0])
-            LEATI_TRY(translate_item(json_object_get(config, keys[i]), err));
-    json_array_foreach(json_object_get(config, "cells"), index, item) LEATI_TRY(translate_item(item, err));
+            LEATI_TRY(translate_item(json_object_get(config, keys[i]), late, err));
+    json_array_foreach(json_object_get(config, "cells"), index, item)
+        LEATI_TRY(translate_item(item, late, err));
     return LEAT_OK;
 }
 
-static leat_status translate_layer(json_t *item, leat_error *err) {
+/* Gives an axis that is written as a list with one element as a number, where leat has a number.  *fused is true for a
+ * BatchNormalization of images, whose moving variance tf.keras computes as 2.3.1 does. */
+static leat_status translate_late_layer(json_t *config, const leati_layer_type *type, bool *fused,
+                                        leat_error *err) {
+    json_t *axes = json_object_get(config, "axis");
+    if (!json_is_array(axes) || json_array_size(axes) != 1) return LEAT_OK;
+    *fused = type == &leati_layer_batch_normalization && json_integer_value(json_array_get(axes, 0)) == 3;
+    for (const leati_field *field = type->fields; field->key; ++field)
+        if (strcmp(field->key, "axis") == 0 && field->kind == LEATI_FIELD_INT &&
+            json_object_set(config, "axis", json_array_get(axes, 0)) != 0)
+            return no_memory(err);
+    return LEAT_OK;
+}
+
+static leat_status translate_layer(json_t *item, bool late, leat_error *err) {
     json_t *config = json_object_get(item, "config");
     const leati_layer_type *type = leati_layer_find(leati_item_class(item));
     if (!type || !json_is_object(config)) return LEAT_OK;
-    LEATI_TRY(translate_inner_layers(config, err));
+    LEATI_TRY(translate_inner_layers(config, late, err));
     if (type == &leati_layer_input) LEATI_TRY(rename_key(config, "batch_shape", "batch_input_shape", err));
     if (type == &leati_layer_leaky_relu) LEATI_TRY(rename_key(config, "negative_slope", "alpha", err));
-    if (type == &leati_layer_bidirectional) LEATI_TRY(check_backward_layer(config, err));
-    if (has_field(type, "as_keras3") && json_object_set_new(config, "as_keras3", json_true()) != 0)
+    if (type == &leati_layer_bidirectional) LEATI_TRY(check_backward_layer(config, late, err));
+    bool fused = false, translated = json_object_get(config, "as_keras3") != NULL;
+    if (late) LEATI_TRY(translate_late_layer(config, type, &fused, err));
+    if (!translated && has_field(type, "as_keras3") &&
+        json_object_set_new(config, "as_keras3", json_boolean(!fused)) != 0)
         return no_memory(err);
     LEATI_TRY(set_implementation(config, type, err));
     remove_keys_without_effect(config, type);
     return LEAT_OK;
 }
 
-static leat_status translate_layers(json_t *config, bool functional, leat_error *err) {
+static leat_status translate_layers(json_t *config, bool functional, bool late, leat_error *err) {
     json_t *layers = json_is_array(config) ? config : json_object_get(config, "layers"), *item;
     size_t index;
     json_array_foreach(layers, index, item) {
-        leat_status status = translate_item(item, err);
+        leat_status status = translate_item(item, late, err);
         if (status != LEAT_OK)
             return leati_prefix(status, err, "layer %zu '%.64s' (%.64s)", index, leati_item_name(item),
                                 leati_item_class(item));
@@ -177,15 +201,15 @@ static leat_status translate_layers(json_t *config, bool functional, leat_error 
     return functional ? leati_translate_calls(config, err) : LEAT_OK;
 }
 
-static leat_status translate_item(json_t *item, leat_error *err) {
+static leat_status translate_item(json_t *item, bool late, leat_error *err) {
     /* .h5 files have the name of the class in Python. */
     if (strcmp(leati_item_class(item), "GroupedQueryAttention") == 0 &&
         json_object_set_new(item, "class_name", json_string(leati_layer_group_query_attention.class_name)) !=
             0)
         return no_memory(err);
-    if (!leati_item_is_model(item)) return translate_layer(item, err);
+    if (!leati_item_is_model(item)) return translate_layer(item, late, err);
     return translate_layers(json_object_get(item, "config"),
-                            strcmp(leati_item_class(item), "Sequential") != 0, err);
+                            strcmp(leati_item_class(item), "Sequential") != 0, late, err);
 }
 
 /* ---- Wholes ---- */
@@ -206,6 +230,7 @@ static const char *type_name(const json_t *value) {
 }
 
 leat_status leati_translate_model(const json_t *root, json_t **out, leat_error *err) {
+    const bool late = leati_is_late(root), any = late || leati_is_modern(root);
     *out = NULL;
     if (!json_is_object(root))
         return leati_fail(
@@ -213,41 +238,42 @@ leat_status leati_translate_model(const json_t *root, json_t **out, leat_error *
             "expected the configuration of a model, an object with \"class_name\" and \"config\", "
             "received %s",
             root ? type_name(root) : "nothing");
-    *out = leati_is_modern(root) ? json_deep_copy(root) : json_incref((json_t *)(uintptr_t)root);
+    *out = any ? json_deep_copy(root) : json_incref((json_t *)(uintptr_t)root);
     if (!*out) return no_memory(err);
-    if (!leati_is_modern(root)) return LEAT_OK;
+    if (!any) return LEAT_OK;
     leat_status status = LEAT_OK;
     if (!json_object_get(*out, "keras_version") &&
         json_object_set_new(*out, "keras_version", json_string("3.0")) != 0)
         status = no_memory(err);
-    if (status == LEAT_OK && leati_item_is_model(*out)) status = translate_item(*out, err);
-    if (status == LEAT_OK) status = simplify(*out, err);
+    if (status == LEAT_OK && leati_item_is_model(*out)) status = translate_item(*out, late, err);
+    if (status == LEAT_OK) status = simplify(*out, late, err);
     if (status == LEAT_OK) return LEAT_OK;
     json_decref(*out);
     *out = NULL;
     return status;
 }
 
-/* Replaces the schedule InverseTimeDecay by `decay` of 2.3.1, which gives the same rates: rate / (1 + decay step). */
-static leat_status translate_schedule(json_t *optimizer, leat_error *err) {
-    json_t *config = json_object_get(optimizer, "config"), *rate = json_object_get(config, "learning_rate");
-    const json_t *options = json_object_get(rate, "config");
-    double steps = json_number_value(json_object_get(options, "decay_steps"));
-    if (strcmp(leati_item_class(rate), "InverseTimeDecay") != 0 || !(steps > 0) ||
-        json_is_true(json_object_get(options, "staircase")))
-        return LEAT_OK;
-    double decay = json_number_value(json_object_get(options, "decay_rate")) / steps;
-    double first = json_number_value(json_object_get(options, "initial_learning_rate"));
-    bool set = json_object_set_new(config, "decay", json_real(decay)) == 0 &&
-               json_object_set_new(config, "learning_rate", json_real(first)) == 0;
+/* Translates the optimizer of tf.keras: no package in the name of the class, and a mark for clipnorm, which limits each
+ * gradient there. */
+static leat_status translate_late_optimizer(json_t *optimizer, leat_error *err) {
+    static const char package[] = "Custom>";
+    const char *name = leati_item_class(optimizer);
+    json_t *config = json_object_get(optimizer, "config");
+    bool set = true;
+    if (strncmp(name, package, sizeof package - 1) == 0)
+        set = json_object_set_new(optimizer, "class_name", json_string(name + sizeof package - 1)) == 0;
+    if (set && json_object_get(config, "clipnorm") && !json_object_get(config, "global_clipnorm"))
+        set = json_object_set_new(config, "global_clipnorm", json_null()) == 0;
     return set ? LEAT_OK : no_memory(err);
 }
 
-leat_status leati_translate_compilation(const json_t *compile_config, json_t **out, leat_error *err) {
+leat_status leati_translate_compilation(const json_t *compile_config, bool late, json_t **out,
+                                        leat_error *err) {
     *out = json_deep_copy(compile_config);
     leat_status status = *out ? rename_key(*out, "optimizer", "optimizer_config", err) : no_memory(err);
-    if (status == LEAT_OK) status = translate_schedule(json_object_get(*out, "optimizer_config"), err);
-    if (status == LEAT_OK) status = simplify(*out, err);
+    if (status == LEAT_OK) status = simplify(*out, late, err);
+    if (status == LEAT_OK && late)
+        status = translate_late_optimizer(json_object_get(*out, "optimizer_config"), err);
     if (status == LEAT_OK) return LEAT_OK;
     json_decref(*out);
     *out = NULL;

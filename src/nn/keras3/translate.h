@@ -13,13 +13,16 @@
 
 /* True if current Keras wrote the model's configuration: it has a module, or a "keras_version" of at least 3. */
 bool leati_is_modern(const json_t *root);
+/* True for a configuration of tf.keras 2.0 to 2.15, which is translated, too. */
+bool leati_is_late(const json_t *root);
 
 /* Returns a model's configuration in the form of 2.3.1 (new reference).
  * Errors: LEAT_ENOTSUP, LEAT_EFORMAT with the layer and the reason. */
 leat_status leati_translate_model(const json_t *root, json_t **out, leat_error *err);
 
 /* Like leati_translate_model, but makes a training_config of a compile_config. */
-leat_status leati_translate_compilation(const json_t *compile_config, json_t **out, leat_error *err);
+leat_status leati_translate_compilation(const json_t *compile_config, bool late, json_t **out,
+                                        leat_error *err);
 
 /* For leati_translate_model: translates the calls in the configuration of a functional model (translate_calls.c). */
 leat_status leati_translate_calls(json_t *config, leat_error *err);

@@ -237,9 +237,14 @@ static leat_status append_tensor(const json_t *layers, const json_t *tensor, jso
 static leat_status append_all(const json_t *layers, const json_t *value, json_t *out, leat_error *err) {
     if (is_tensor(value)) return append_tensor(layers, value, out, err);
     if (json_is_null(value)) return LEAT_OK;
-    if (!json_is_array(value))
-        return leati_fail(err, LEAT_ENOTSUP,
-                          "called on a value that is not a tensor, which leat does not support");
+    if (!json_is_array(value)) {
+        const char *class_name = leati_item_class(value);
+        return leati_fail(
+            err, LEAT_ENOTSUP,
+            "called on a value that is not a tensor%s%s%s: expected only outputs of layers; compute the "
+            "value inside a custom layer",
+            class_name[0] ? " (" : "", class_name, class_name[0] ? ")" : "");
+    }
     for (size_t i = 0; i < json_array_size(value); ++i)
         LEATI_TRY(append_all(layers, json_array_get(value, i), out, err));
     return LEAT_OK;

@@ -68,6 +68,7 @@ extern const leati_layer_type leati_layer_max_pooling2d;
 extern const leati_layer_type leati_layer_max_pooling3d;
 extern const leati_layer_type leati_layer_maximum;
 extern const leati_layer_type leati_layer_minimum;
+extern const leati_layer_type leati_layer_scaled_sum;
 extern const leati_layer_type leati_layer_multi_head_attention;
 extern const leati_layer_type leati_layer_multiply;
 extern const leati_layer_type leati_layer_normalization;
@@ -105,5 +106,8 @@ extern const leati_layer_type leati_layer_zero_padding3d;
 extern const leati_layer_type leati_layer_gru_cell;
 extern const leati_layer_type leati_layer_lstm_cell;
 extern const leati_layer_type leati_layer_simple_rnn_cell;
+
+/* Returns the type of a Lambda whose code leat knows, by its configuration; NULL for another Lambda. */
+const leati_layer_type *leati_layer_find_lambda(const json_t *config);
 
 #endif

@@ -55,24 +55,8 @@ static leati_value smoothed(leati_graph *g, leati_value y_true, double smoothing
     return leati_linear(g, y_true, 1.0f - s, s / classes);
 }
 
-static leati_value last_axis_only(leati_graph *g, const leati_measure_options *options, leati_value x) {
-    int rank = leati_graph_desc(g, x)->rank;
-    if (options->axis == -1 || options->axis == rank - 1) return x;
-    return leati_graph_fail(g, LEAT_ENOTSUP, "crossentropy: expected axis -1, received %d",
-                            (int)options->axis);
-}
-
-static leati_value categorical(leati_graph *g, const leati_measure_options *options, leati_value y_true,
-                               leati_value y_pred) {
-    y_pred = last_axis_only(g, options, y_pred);
-    const leati_desc *desc = leati_graph_desc(g, y_true);
-    float classes = desc->rank > 1 ? (float)desc->shape[options->as_keras3 ? desc->rank - 1 : 1] : 1.0f;
-    leati_value labels = smoothed(g, y_true, options->label_smoothing, classes);
-    leati_value logits = logits_of(g, options, y_pred, false);
-    if (logits != LEATI_NONE) return leati_softmax_xent(g, logits, labels);
-    leati_value sum = leati_reduce_last(g, LEATI_REDUCE_SUM, y_pred, true);
-    leati_value log = leati_function_of(g, clipped(g, leati_div(g, y_pred, sum)), LEATI_FN_LOG);
-    return leati_linear(g, leati_sum_last(g, leati_mul(g, labels, log)), -1.0f, 0.0f);
+static leati_value as_float(leati_graph *g, leati_value x) {
+    return leati_graph_desc(g, x)->dtype == LEAT_F32 ? x : leati_cast(g, x, LEAT_F32, 1.0f);
 }
 
 /* Moves an axis of x to the end. */
@@ -93,12 +77,36 @@ static leati_value axis_last(leati_graph *g, leati_value x, int64_t axis) {
     return leati_transpose(g, x, perm);
 }
 
-/* Returns class numbers (..., 1) or (...) as one-hot rows with the shape of the logits (..., C). */
-static leati_value labels_of(leati_graph *g, leati_value y_true, leati_value logits) {
+static leati_value categorical(leati_graph *g, const leati_measure_options *options, leati_value y_true,
+                               leati_value y_pred) {
+    const leati_desc *desc = leati_graph_desc(g, y_true);
+    float classes = desc->rank > 1 ? (float)desc->shape[options->as_keras3 ? desc->rank - 1 : 1] : 1.0f;
+    leati_value labels = axis_last(g, smoothed(g, y_true, options->label_smoothing, classes), options->axis);
+    leati_value logits = logits_of(g, options, y_pred, false);
+    if (logits != LEATI_NONE) return leati_softmax_xent(g, axis_last(g, logits, options->axis), labels);
+    y_pred = axis_last(g, y_pred, options->axis);
+    leati_value sum = leati_reduce_last(g, LEATI_REDUCE_SUM, y_pred, true);
+    leati_value log = leati_function_of(g, clipped(g, leati_div(g, y_pred, sum)), LEATI_FN_LOG);
+    return leati_linear(g, leati_sum_last(g, leati_mul(g, labels, log)), -1.0f, 0.0f);
+}
+
+/* Returns class numbers (..., 1) or (...) as one-hot rows with the shape of the logits (..., C).  Of an ignored class
+ * comes a row of class 0, whose loss the caller drops. */
+static leati_value labels_of(leati_graph *g, const leati_measure_options *options, leati_value y_true,
+                             leati_value logits) {
     leati_desc desc = *leati_graph_desc(g, logits);
     int64_t classes = desc.rank > 0 ? desc.shape[desc.rank - 1] : 1;
+    leati_value kept = leati_kept_classes(g, options, y_true);
+    if (kept != LEATI_NONE) y_true = leati_mul(g, as_float(g, y_true), kept);
     leati_value numbers = leati_reshape(g, y_true, desc.rank - 1, desc.shape);
     return leati_one_hot(g, numbers, classes);
+}
+
+leati_value leati_kept_classes(leati_graph *g, const leati_measure_options *options, leati_value y_true) {
+    if (options->ignore_class == INT64_MIN || y_true < 0) return LEATI_NONE;
+    leati_value ignored =
+        leati_binary_of(g, LEATI_EQUAL, as_float(g, y_true), leati_scalar(g, (float)options->ignore_class));
+    return leati_linear(g, ignored, -1.0f, 1.0f);
 }
 
 static leati_value sparse(leati_graph *g, const leati_measure_options *options, leati_value y_true,
@@ -106,7 +114,7 @@ static leati_value sparse(leati_graph *g, const leati_measure_options *options, 
     leati_value logits = logits_of(g, options, y_pred, false);
     if (logits == LEATI_NONE) logits = leati_function_of(g, clipped(g, y_pred), LEATI_FN_LOG);
     logits = axis_last(g, logits, options->axis);
-    return leati_softmax_xent(g, logits, labels_of(g, y_true, logits));
+    return leati_softmax_xent(g, logits, labels_of(g, options, y_true, logits));
 }
 
 /* Returns t softplus(-x) + (1 - t) softplus(x).  No term cancels for a large |x|,
@@ -133,12 +141,12 @@ static leati_value binary_from_probabilities(leati_graph *g, leati_value y_true,
 
 static leati_value binary(leati_graph *g, const leati_measure_options *options, leati_value y_true,
                           leati_value y_pred) {
-    y_pred = last_axis_only(g, options, y_pred);
     leati_value labels = smoothed(g, y_true, options->label_smoothing, 2.0f);
     leati_value logits = logits_of(g, options, y_pred, true);
     float added = options->as_keras3 ? 0.0f : LEATI_EPSILON;
-    return leati_mean_last(g, logits != LEATI_NONE ? binary_from_logits(g, labels, logits)
-                                                   : binary_from_probabilities(g, labels, y_pred, added));
+    leati_value values = logits != LEATI_NONE ? binary_from_logits(g, labels, logits)
+                                              : binary_from_probabilities(g, labels, y_pred, added);
+    return leati_mean_last(g, axis_last(g, values, options->axis));
 }
 
 #define FROM_LOGITS                                                                                          \
@@ -150,7 +158,7 @@ static leati_value binary(leati_graph *g, const leati_measure_options *options, 
 #define AXIS                                                                                                 \
     {                                                                                                        \
         .key = "axis", .kind = LEATI_FIELD_INT, .offset = offsetof(leati_measure_options, axis),             \
-        .preset = "-1", .hidden = true                                                                       \
+        .preset = "-1", .later = true                                                                        \
     }
 
 static const leati_field dense_fields[] = {
@@ -163,7 +171,14 @@ static const leati_field dense_fields[] = {
     {.key = NULL},
 };
 
-static const leati_field sparse_fields[] = {FROM_LOGITS, AXIS, {.key = NULL}};
+static const leati_field sparse_fields[] = {FROM_LOGITS,
+                                            AXIS,
+                                            {.key = "ignore_class",
+                                             .kind = LEATI_FIELD_OPTIONAL_INT,
+                                             .offset = offsetof(leati_measure_options, ignore_class),
+                                             .preset = "null",
+                                             .later = true},
+                                            {.key = NULL}};
 
 const leati_loss_type leati_loss_categorical_crossentropy = {
     .measure = {.name = "categorical_crossentropy",

@@ -40,7 +40,7 @@ leat_status leati_measure_options_read(leati_measure_options *out, const leati_f
                                        const json_t *config, leat_error *err) {
     static const char *const ignored[] = {"name", "dtype", "reduction", "fn", NULL};
     static const leati_field none[] = {{.key = NULL}};
-    *out = (leati_measure_options){.axis = -1};
+    *out = (leati_measure_options){.axis = -1, .ignore_class = INT64_MIN};
     json_t *empty = config ? NULL : json_object();
     if (!config && !empty) return leati_fail(err, LEAT_ENOMEM, "no memory for options");
     leat_status status =
@@ -116,7 +116,8 @@ leat_status leati_loss_check_targets(const leati_output_loss *loss, const leat_t
     int64_t per_sample = targets->rank > 0 && targets->shape[0] > 0 ? count / targets->shape[0] : 1;
     for (int64_t i = 0; i < count; ++i) {
         double number = leati_number_at(targets->dtype, targets->data, i);
-        if (number >= 0.0 && number < (double)classes) continue;
+        bool ignored = number == (double)loss->options.ignore_class;
+        if ((number >= 0.0 && number < (double)classes) || ignored) continue;
         return leati_fail_sample(
             err, LEAT_EINVAL, i / per_sample,
             "%s: expected class numbers from 0 to %lld, received %g in sample %lld of the batch",
@@ -147,9 +148,23 @@ leati_value leati_weights_like(leati_graph *graph, leati_value weights, leati_va
     return leati_desc_same_shape(&w, &v) ? aligned : leati_broadcast(graph, aligned, v.rank, v.shape);
 }
 
+/* Drops the values of ignored targets: a mean is that of the other values, as in current Keras. */
+static leati_value without_ignored(const leati_output_loss *loss, leati_graph *graph, leati_value y_true,
+                                   leati_value values) {
+    leati_value kept = loss->type->sparse ? leati_kept_classes(graph, &loss->options, y_true) : LEATI_NONE;
+    if (kept < 0 || values < 0) return values;
+    leati_desc desc = *leati_graph_desc(graph, values);
+    values = leati_mul(graph, values, leati_reshape(graph, kept, desc.rank, desc.shape));
+    if (loss->reduction == LEATI_REDUCTION_SUM) return values;
+    leati_value count = leati_reduce_all(graph, LEATI_REDUCE_SUM, kept);
+    leati_value total = leati_scalar(graph, (float)leati_desc_count(&desc));
+    return leati_mul(graph, values, leati_div(graph, total, leati_linear(graph, count, 1.0f, LEATI_EPSILON)));
+}
+
 leati_value leati_loss_lower(const leati_output_loss *loss, leati_graph *graph, leati_value y_true,
                              leati_value y_pred, leati_value weights) {
     leati_value values = loss->type->measure.lower(graph, &loss->options, y_true, y_pred);
+    values = without_ignored(loss, graph, y_true, values);
     if (weights != LEATI_NONE) values = leati_mul(graph, values, leati_weights_like(graph, weights, values));
     leati_reduce kind = loss->reduction == LEATI_REDUCTION_SUM ? LEATI_REDUCE_SUM : LEATI_REDUCE_MEAN;
     return leati_reduce_all(graph, kind, values);

@@ -20,7 +20,8 @@ typedef struct leati_measure_options {
     double label_smoothing;
     double delta;            /* Huber */
     double threshold;        /* BinaryAccuracy */
-    int64_t axis;            /* CosineSimilarity, SparseCategoricalCrossentropy */
+    int64_t axis;            /* CosineSimilarity, crossentropies */
+    int64_t ignore_class;    /* SparseCategoricalCrossentropy; INT64_MIN: none */
     int64_t k;               /* TopKCategoricalAccuracy */
     leati_reals thresholds;  /* the confusion family, AUC */
     int64_t top_k, class_id; /* Precision, Recall; INT64_MIN: none */

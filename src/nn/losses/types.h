@@ -35,6 +35,9 @@ extern const leati_loss_type leati_loss_kullback_leibler_divergence;
 extern const leati_loss_type leati_loss_poisson;
 extern const leati_loss_type leati_loss_cosine_proximity;
 
+/* Returns 1 for each target that is not the ignored class, otherwise 0; LEATI_NONE if no class is ignored. */
+leati_value leati_kept_classes(leati_graph *graph, const leati_measure_options *options, leati_value y_true);
+
 /* The mean and the sum over the last axis. */
 leati_value leati_mean_last(leati_graph *graph, leati_value x);
 leati_value leati_sum_last(leati_graph *graph, leati_value x);

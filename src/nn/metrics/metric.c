@@ -114,7 +114,8 @@ void leati_metric_fini(leati_metric *metric) {
 
 static bool same_options(const leati_measure_options *a, const leati_measure_options *b) {
     return a->from_logits == b->from_logits && a->label_smoothing == b->label_smoothing &&
-           a->delta == b->delta && a->threshold == b->threshold && a->axis == b->axis && a->k == b->k;
+           a->delta == b->delta && a->threshold == b->threshold && a->axis == b->axis &&
+           a->ignore_class == b->ignore_class && a->k == b->k;
 }
 
 /* Sets *out if the function's name alone would be read as this metric, and the metric is a mean. */

@@ -17,6 +17,8 @@
 static const char *const argument_keys[] = {"loss", "metrics", "weighted_metrics", "sample_weight_mode",
                                             "loss_weights"};
 
+static const char optimizer_key[] = "optimizer_config";
+
 /* A key of leat's own, which every Keras ignores: a training_config without it has the arithmetic of the Keras that
  * wrote the file. */
 static const char arithmetic_key[] = "arithmetic", keras3[] = "keras3";
@@ -290,7 +292,16 @@ static leat_status compile(leat_model *model, const json_t *optimizer, const jso
     model->compiled = compiled;
     model->as_keras3 = compiled.as_keras3;
     model->compiled.ready = true;
+    leati_model_store_compilation(model, NULL);
     return LEAT_OK;
+}
+
+void leati_model_store_compilation(leat_model *model, const json_t *training_config) {
+    json_t *stored = json_incref((json_t *)(uintptr_t)training_config);
+    const char *arithmetic = json_string_value(json_object_get(training_config, arithmetic_key));
+    (void)!read_arithmetic(&model->as_keras3, arithmetic, NULL); /* a wrong name is that of no arithmetic */
+    json_decref(model->file_compilation);
+    model->file_compilation = stored;
 }
 
 static const leat_compile_options defaults = {.optimizer = "rmsprop"};
@@ -300,15 +311,35 @@ void leat_compile_options_init(leat_compile_options *options, size_t size) {
     leati_growing_init(&options_type, options, size);
 }
 
-static leat_status parse_all(const leat_compile_options *options, json_t **optimizer, json_t *arguments,
+/* Gives what the arguments that are not given are taken from (new reference): the current compilation, that of the
+ * file, or nothing, which is NULL. */
+static leat_status find_kept(const leat_model *model, const leat_compile_options *options, json_t **out,
                              leat_error *err) {
+    *out = NULL;
+    if (!options->keep) return LEAT_OK;
+    if (model->compiled.ready) return leati_model_training_config(model, out, err);
+    *out = json_incref(model->file_compilation);
+    return LEAT_OK;
+}
+
+/* Parses an argument (new reference); one that is not given has the value in `kept`, which may be NULL. */
+static leat_status parse_one(const char *text, const char *key, const json_t *kept, json_t **out,
+                             leat_error *err) {
+    const char *name = strcmp(key, optimizer_key) == 0 ? "optimizer" : key;
+    json_t *value = text ? NULL : json_object_get(kept, key);
+    *out = json_incref(value);
+    return value ? LEAT_OK : leati_argument_parse(text, name, out, err);
+}
+
+static leat_status parse_all(const leat_compile_options *options, const json_t *kept, json_t **optimizer,
+                             json_t *arguments, leat_error *err) {
     const char *const texts[ARGUMENT_COUNT] = {options->loss, options->metrics, options->weighted_metrics,
                                                options->sample_weight_mode, options->loss_weights};
-    LEATI_TRY(leati_argument_parse(options->optimizer ? options->optimizer : "rmsprop", "optimizer",
-                                   optimizer, err));
+    const bool preset = !options->optimizer && !json_object_get(kept, optimizer_key);
+    LEATI_TRY(parse_one(preset ? "rmsprop" : options->optimizer, optimizer_key, kept, optimizer, err));
     for (size_t i = 0; i < ARGUMENT_COUNT; ++i) {
         json_t *value = NULL;
-        LEATI_TRY(leati_argument_parse(texts[i], argument_keys[i], &value, err));
+        LEATI_TRY(parse_one(texts[i], argument_keys[i], kept, &value, err));
         if (json_object_set_new(arguments, argument_keys[i], value) != 0) {
             return leati_fail(err, LEAT_ENOMEM, "no memory for %s", argument_keys[i]);
         }
@@ -321,17 +352,19 @@ leat_status leat_model_compile(leat_model *model, const leat_compile_options *op
     LEATI_GIVEN(options, err);
     leat_compile_options all;
     LEATI_TRY(leati_growing_read(&options_type, options, &all, err));
-    json_t *optimizer = NULL, *arguments = json_object();
-    leat_status status = arguments ? parse_all(&all, &optimizer, arguments, err)
+    json_t *optimizer = NULL, *kept = NULL, *arguments = json_object();
+    leat_status status = arguments ? find_kept(model, &all, &kept, err)
                                    : leati_fail(err, LEAT_ENOMEM, "no memory for the arguments of compile");
+    if (status == LEAT_OK) status = parse_all(&all, kept, &optimizer, arguments, err);
     if (status == LEAT_OK) status = compile(model, optimizer, arguments, all.arithmetic, err);
+    json_decref(kept);
     json_decref(optimizer);
     json_decref(arguments);
     return status;
 }
 
 leat_status leati_model_compile_config(leat_model *model, const json_t *training_config, leat_error *err) {
-    const json_t *optimizer = json_object_get(training_config, "optimizer_config");
+    const json_t *optimizer = json_object_get(training_config, optimizer_key);
     if (!optimizer)
         return leati_fail(err, LEAT_EFORMAT, "training_config: expected the key 'optimizer_config'");
     json_t *arguments = json_object();
@@ -363,7 +396,7 @@ leat_status leati_model_training_config(const leat_model *model, json_t **out, l
     json_t *root = json_object(), *optimizer = NULL;
     leat_status status =
         root ? leati_optimizer_write(model->compiled.optimizer, &optimizer, err) : LEAT_ENOMEM;
-    bool stored = status == LEAT_OK && json_object_set_new(root, "optimizer_config", optimizer) == 0;
+    bool stored = status == LEAT_OK && json_object_set_new(root, optimizer_key, optimizer) == 0;
     for (size_t i = 0; stored && i < ARGUMENT_COUNT; ++i) {
         json_t *value = json_object_get(model->compiled.arguments, argument_keys[i]);
         json_t *written = !value || json_is_null(value) ? empty_for(argument_keys[i]) : json_incref(value);
@@ -384,11 +417,25 @@ bool leat_model_is_compiled(const leat_model *model) {
 }
 
 double leat_model_learning_rate(const leat_model *model) {
-    return leat_model_is_compiled(model) ? model->compiled.optimizer->config.learning_rate : 0.0;
+    if (!leat_model_is_compiled(model)) return 0.0;
+    const leati_optimizer *optimizer = model->compiled.optimizer;
+    return optimizer->schedule ? leati_schedule_rate(optimizer->schedule, model->iterations)
+                               : optimizer->config.learning_rate;
+}
+
+leat_status leati_model_set_rate(leat_model *model, double learning_rate, leat_error *err) {
+    leati_optimizer *optimizer = model->compiled.optimizer;
+    if (!optimizer) return LEAT_OK;
+    if (optimizer->schedule)
+        return leati_fail(
+            err, LEAT_EINVAL,
+            "the learning rate of the optimizer %s is the schedule %s, which cannot be set: expected an "
+            "optimizer whose learning_rate is a number",
+            optimizer->type->class_name, leati_schedule_name(optimizer->schedule));
+    optimizer->config.learning_rate = (double)(float)learning_rate;
+    return LEAT_OK;
 }
 
 void leat_model_set_learning_rate(leat_model *model, double learning_rate) {
-    if (leat_model_is_compiled(model)) {
-        model->compiled.optimizer->config.learning_rate = (double)(float)learning_rate;
-    }
+    if (leat_model_is_compiled(model)) (void)!leati_model_set_rate(model, learning_rate, NULL);
 }

@@ -42,12 +42,28 @@ static leat_status add_missing(json_t *config, const char *text, leat_error *err
     return set ? LEAT_OK : no_memory(err);
 }
 
+/* Writes a learning rate that is a schedule as an object of current Keras. */
+static leat_status complete_schedule(json_t *config, leat_error *err) {
+    json_t *rate = json_object_get(config, "learning_rate"), *options = json_object_get(rate, "config");
+    const char *class_name = leati_item_class(rate);
+    if (!json_is_object(rate)) return LEAT_OK;
+    if (!json_object_get(options, "name") &&
+        json_object_set_new(options, "name", json_string(class_name)) != 0)
+        return no_memory(err);
+    json_t *object = leati_keras3_object("keras.optimizers.schedules", class_name, json_incref(options));
+    return json_object_set_new(config, "learning_rate", object) == 0 ? LEAT_OK : no_memory(err);
+}
+
 /* Replaces `decay` of 2.3.1 by the schedule that has the same rates. */
-static leat_status replace_decay(json_t *config, leat_error *err) {
-    double decay = json_number_value(json_object_get(config, "decay"));
+static leat_status replace_decay(const leati_optimizer *optimizer, json_t *config, leat_error *err) {
+    double decay = optimizer->config.decay;
     double rate = json_number_value(json_object_get(config, "learning_rate"));
     json_object_del(config, "decay");
-    if (!(decay > 0)) return LEAT_OK;
+    if (!(decay > 0)) return complete_schedule(config, err);
+    if (optimizer->schedule)
+        return leati_fail(err, LEAT_ENOTSUP,
+                          "optimizer: current Keras has either a schedule as the learning rate or decay, not "
+                          "both; compile without decay");
     json_t *schedule = json_pack("{s:f, s:i, s:f, s:b, s:s}", "initial_learning_rate", rate, "decay_steps", 1,
                                  "decay_rate", decay, "staircase", 0, "name", "InverseTimeDecay");
     json_t *object = leati_keras3_object("keras.optimizers.schedules", "InverseTimeDecay", schedule);
@@ -102,7 +118,7 @@ static leat_status complete_optimizer(const leati_optimizer *optimizer, json_t *
     char name[LEAT_NAME_BYTES];
     json_object_del(config, "lr");
     json_object_del(config, "schedule_decay"); /* a constant in current Keras */
-    LEATI_TRY(replace_decay(config, err));
+    LEATI_TRY(replace_decay(optimizer, config, err));
     LEATI_TRY(replace_clipping(optimizer, config, err));
     LEATI_TRY(shorten_options(config, err));
     leati_keras3_optimizer_name(optimizer, name);

@@ -39,6 +39,8 @@ leat_status leat_model_training_config(const leat_model *model, char **out, leat
     LEATI_GIVEN(out, err);
     *out = NULL;
     LEATI_GIVEN(model, err);
+    if (!model->compiled.ready && model->file_compilation)
+        return leati_json_write(model->file_compilation, out, err);
     LEATI_TRY(require_compiled(model, err));
     LEATI_TRY(leati_model_training_config(model, &value, err));
     return write_and_free(value, out, err);

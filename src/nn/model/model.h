@@ -22,6 +22,19 @@ leati_layer_reader leati_layer_reader_for(const leat_registry *registry);
 /* Read and write the training_config of a file: {"optimizer_config": ..., "loss": ..., "metrics": ..., ...}. */
 leat_status leati_model_compile_config(leat_model *model, const json_t *training_config, leat_error *err);
 leat_status leati_model_training_config(const leat_model *model, json_t **out, leat_error *err);
+/* Stores the training_config of a file (borrowed) for leat_compile_options.keep, without compiling. */
+void leati_model_store_compilation(leat_model *model, const json_t *training_config);
+
+/* Gives the layers in the order of the configuration that the model was read from, which is the order in which current
+ * Keras numbers the groups of its files: a configuration that has classes, names and inner layers only (new
+ * reference). */
+leat_status leati_model_layer_order(const leat_model *model, json_t **out, leat_error *err);
+/* Stores that order from a configuration of current Keras in the form of 2.3.1. */
+leat_status leati_model_store_layer_order(leat_model *model, const json_t *root, leat_error *err);
+
+/* Sets the learning rate; does nothing for a model that is not compiled.  Errors: LEAT_EINVAL the learning rate is a
+ * schedule. */
+leat_status leati_model_set_rate(leat_model *model, double learning_rate, leat_error *err);
 
 /* Returns the number of layers with the policy mixed_bfloat16. */
 int32_t leati_model_count_mixed(const leat_model *model);

@@ -375,7 +375,10 @@ leat_status leati_model_from_config_with(leat_model **out, const json_t *root, c
     LEATI_TRY(leati_prefix(leati_translate_model(root, &translated, err), err, "model"));
     leat_status status = read_root(out, translated, registry, err);
     if (status == LEAT_OK) (*out)->from_keras3 = leati_is_modern(translated);
+    if (status == LEAT_OK && (leati_is_modern(translated) || leati_is_late(translated)))
+        status = leati_model_store_layer_order(*out, translated, err);
     json_decref(translated);
+    if (status != LEAT_OK) leat_model_destroy(out);
     return status;
 }
 

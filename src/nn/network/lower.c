@@ -44,11 +44,7 @@ static leat_status infer_scheduled(const leat_model *model, const leati_schedule
         *outputs = &table[first_output_of(model, scheduled->member, scheduled->call)];
     int input = input_of(model, scheduled->member);
     if (input >= 0) {
-        if (model_inputs[input].rank != member->layer->batch_input_shape.rank)
-            return leati_prefix(leati_shape_unexpected(&model_inputs[input], "the rank of the model's input",
-                                                       err),
-                                err, "input '%s'", member->layer->name);
-        outputs[0] = model_inputs[input];
+        outputs[0] = model_inputs[input]; /* as in Keras, a nested model may be called on another rank */
         return LEAT_OK;
     }
     for (int32_t i = 0; i < call->input_count; ++i)

@@ -300,6 +300,8 @@ void leat_model_destroy(leat_model **model) {
     if (m->session && m->session_destroy) m->session_destroy(&m->session);
     if (m->publication && m->publication_destroy) m->publication_destroy(&m->publication);
     leati_compiled_fini(&m->compiled);
+    json_decref(m->file_compilation);
+    json_decref(m->layer_order);
     leati_weights_fini(&m->weights);
     leati_network_fini(m);
     leati_free(m);

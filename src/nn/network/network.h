@@ -73,7 +73,7 @@ struct leat_model {
     int32_t input_count, output_count;
     leati_source *inputs, *outputs;
     bool trainable;
-    bool as_keras3; /* computes as current Keras: the file's, or leat_compile_options.arithmetic */
+    bool as_keras3;   /* computes as current Keras: the file's, or leat_compile_options.arithmetic */
     bool from_keras3; /* the configuration came from current Keras: .h5 files and JSON go back in its form */
     bool gradient_checkpointing;                /* leat_model_set_gradient_checkpointing */
     bool deterministic;                         /* leat_model_set_deterministic */
@@ -83,6 +83,8 @@ struct leat_model {
     void *watcher;
     leati_weights weights;
     leati_compiled compiled;
+    json_t *file_compilation; /* the training_config of a file that was loaded without it; NULL: none */
+    json_t *layer_order;      /* leati_model_layer_order; NULL: the members' order */
     uint64_t seed;
     int64_t iterations;         /* training steps so far: the optimizer's counter */
     uint64_t weights_version;   /* counts changes of weights: leati_model_weights_changed */

@@ -33,7 +33,7 @@ static void scalars(leati_optimizer *optimizer, int64_t iterations, float *out) 
     optimizer->schedule_at = iterations;
     float t = (float)iterations + 1.0f;
     float now = momentum_at(optimizer, t), next = momentum_at(optimizer, t + 1.0f);
-    out[0] = (float)optimizer->config.learning_rate;
+    out[0] = leati_optimizer_rate(optimizer, iterations);
     out[1] = (float)optimizer->config.beta_1;
     out[2] = (float)optimizer->config.beta_2;
     out[3] = (float)optimizer->config.epsilon;

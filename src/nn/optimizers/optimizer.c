@@ -106,7 +106,20 @@ static leat_status check_options(leati_optimizer *optimizer, leat_error *err) {
     return check_new_options(optimizer, err);
 }
 
-static leat_status configure(leati_optimizer *optimizer, const json_t *config, leat_error *err) {
+/* Reads a learning rate that is a schedule.  *numbers receives the configuration without it (new reference). */
+static leat_status read_schedule(leati_optimizer *optimizer, const json_t *config, json_t **numbers,
+                                 leat_error *err) {
+    static const char key[] = "learning_rate";
+    const json_t *rate = json_object_get(config, key);
+    *numbers = json_is_object(rate) ? json_copy((json_t *)(uintptr_t)config)
+                                    : json_incref((json_t *)(uintptr_t)config);
+    if (!*numbers) return leati_fail(err, LEAT_ENOMEM, "no memory for an optimizer");
+    if (!json_is_object(rate)) return LEAT_OK;
+    json_object_del(*numbers, key);
+    return leati_schedule_read(&optimizer->schedule, rate, err);
+}
+
+static leat_status read_options(leati_optimizer *optimizer, const json_t *config, leat_error *err) {
     LEATI_TRY(check_foreign(optimizer->type, config, err));
     optimizer->config.global_clipnorm = optimizer->config.weight_decay = NAN;
     optimizer->config.loss_scale_factor = NAN;
@@ -115,6 +128,14 @@ static leat_status configure(leati_optimizer *optimizer, const json_t *config, l
     optimizer->clips_each =
         optimizer->as_keras3 || optimizer->type->is_new || json_object_get(config, "global_clipnorm");
     return check_options(optimizer, err);
+}
+
+static leat_status configure(leati_optimizer *optimizer, const json_t *config, leat_error *err) {
+    json_t *numbers = NULL;
+    leat_status status = read_schedule(optimizer, config, &numbers, err);
+    if (status == LEAT_OK) status = read_options(optimizer, numbers, err);
+    json_decref(numbers);
+    return status;
 }
 
 /* Finds the type of that name; errors say what to use instead. */
@@ -154,16 +175,25 @@ leat_status leati_optimizer_create(leati_optimizer **out, const json_t *value, b
     return LEAT_OK;
 }
 
+/* Replaces the learning rate by the schedule, if there is one. */
+static leat_status write_schedule(const leati_optimizer *optimizer, json_t *config, leat_error *err) {
+    json_t *rate = NULL;
+    if (!optimizer->schedule) return LEAT_OK;
+    LEATI_TRY(leati_schedule_write(optimizer->schedule, &rate, err));
+    if (json_object_set_new(config, "learning_rate", rate) == 0) return LEAT_OK;
+    return leati_fail(err, LEAT_ENOMEM, "no memory for a schedule");
+}
+
 leat_status leati_optimizer_write(const leati_optimizer *optimizer, json_t **out, leat_error *err) {
     static const char *const absent_if_null[] = {"clipnorm", "clipvalue"}; /* Keras 2.3.1 fails on null */
     *out = NULL;
     json_t *config = json_object();
-    if (config) {
-        leat_status status = leati_fields_write(optimizer->type->fields, &optimizer->config, config, err);
-        if (status != LEAT_OK) {
-            json_decref(config);
-            return status;
-        }
+    leat_status status = LEAT_OK;
+    if (config) status = leati_fields_write(optimizer->type->fields, &optimizer->config, config, err);
+    if (config && status == LEAT_OK) status = write_schedule(optimizer, config, err);
+    if (status != LEAT_OK) {
+        json_decref(config);
+        return status;
     }
     for (size_t i = 0; config && i < sizeof(absent_if_null) / sizeof(absent_if_null[0]); ++i) {
         if (json_is_null(json_object_get(config, absent_if_null[i])))
@@ -176,6 +206,7 @@ leat_status leati_optimizer_write(const leati_optimizer *optimizer, json_t **out
 }
 
 void leati_optimizer_destroy(leati_optimizer **optimizer) {
+    if (*optimizer) leati_schedule_destroy(&(*optimizer)->schedule);
     leati_free(*optimizer);
     *optimizer = NULL;
 }
@@ -197,7 +228,9 @@ int leati_optimizer_slot_count(const leati_optimizer *optimizer) {
 }
 
 float leati_optimizer_rate(const leati_optimizer *optimizer, int64_t iterations) {
-    float rate = (float)optimizer->config.learning_rate, decay = (float)optimizer->config.decay;
+    float rate = (float)(optimizer->schedule ? leati_schedule_rate(optimizer->schedule, iterations)
+                                             : optimizer->config.learning_rate);
+    float decay = (float)optimizer->config.decay;
     return decay > 0.0f ? rate * (1.0f / (1.0f + decay * (float)iterations)) : rate;
 }
 

@@ -16,6 +16,7 @@
 #include "leat/model.h"
 #include "leat/sequence.h"
 #include "nn/config/field.h"
+#include "nn/optimizers/schedules/schedule.h"
 #include "nn/weights/weights.h"
 
 #define LEATI_OPTIMIZER_MAX_SLOTS   3
@@ -95,7 +96,8 @@ typedef struct leati_optimizer_type {
 struct leati_optimizer {
     const leati_optimizer_type *type;
     leati_optimizer_config config;
-    bool as_keras3;   /* the arithmetic of current Keras, with TensorFlow as its backend */
+    leati_schedule *schedule; /* the learning rate; NULL: it is config.learning_rate */
+    bool as_keras3;           /* the arithmetic of current Keras, with TensorFlow as its backend */
     bool clips_each;  /* as in current Keras, clipnorm limits each weight's gradient; false: all together */
     float m_schedule; /* Nadam: the product of the momentum schedule before step schedule_at */
     int64_t schedule_at;

@@ -9,6 +9,7 @@
 #include "nn/config/call_text.h"
 #include "nn/config/field.h"
 #include "nn/config/object.h"
+#include "nn/optimizers/schedules/schedule.h"
 #include "train/callbacks/schedule.h"
 #include "train/hooks/callback.h"
 
@@ -207,7 +208,7 @@ static leat_status make_object(leat_callback *out, size_t size, const json_t *va
     if (type)
         status = make(out, size, type, config, err);
     else if (is_schedule(object.name))
-        status = leati_schedule_create(out, size, object.name, config, err);
+        status = leati_schedule_callback(out, size, object.name, config, err);
     else
         status = leati_unknown_name(err, "callback", object.name, name_at);
     json_decref(none);

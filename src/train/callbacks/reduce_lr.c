@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/growing.h"
 #include "base/memory.h"
+#include "nn/model/model.h"
 #include "train/callbacks/monitor.h"
 #include "train/hooks/callback.h"
 
@@ -34,22 +35,22 @@ static leat_status reduce_begin(void *user, leat_training *training, int64_t ind
     return LEAT_OK;
 }
 
-static void lower(reduce_lr *self, leat_training *training, int64_t epoch) {
+static leat_status lower(reduce_lr *self, leat_training *training, int64_t epoch, leat_error *err) {
     leat_model *model = leat_training_model(training);
     double old = leat_model_learning_rate(model);
-    if (old <= self->options.min_lr) return;
+    if (old <= self->options.min_lr) return LEAT_OK;
     double rate = fmax(old * self->options.factor, self->options.min_lr);
-    leat_model_set_learning_rate(model, rate);
+    LEATI_TRY(leati_prefix(leati_model_set_rate(model, rate, err), err, "ReduceLROnPlateau"));
     if (self->options.verbose)
         leat_training_write(training, "Epoch %05" PRId64 ": ReduceLROnPlateau reducing learning rate to %g.",
                             epoch + 1, rate);
     self->cooling = self->options.cooldown;
     self->waited = 0;
+    return LEAT_OK;
 }
 
 static leat_status reduce_end(void *user, leat_training *training, int64_t epoch, leat_logs *logs,
                               leat_error *err) {
-    (void)err;
     reduce_lr *self = user;
     double value = 0;
     leat_logs_set(logs, "lr", leat_model_learning_rate(leat_training_model(training)));
@@ -62,7 +63,7 @@ static leat_status reduce_end(void *user, leat_training *training, int64_t epoch
         self->monitor.best = value;
         self->waited = 0;
     } else if (self->cooling == 0 && ++self->waited >= self->options.patience)
-        lower(self, training, epoch);
+        return lower(self, training, epoch, err);
     return LEAT_OK;
 }
 
@@ -128,7 +129,7 @@ static leat_status schedule_begin(void *user, leat_training *training, int64_t e
         return leati_fail(err, LEAT_EINVAL,
                           "LearningRateScheduler: expected a finite number from the schedule, received %g",
                           rate);
-    leat_model_set_learning_rate(model, rate);
+    LEATI_TRY(leati_prefix(leati_model_set_rate(model, rate, err), err, "LearningRateScheduler"));
     if (self->verbose)
         leat_training_write(training,
                             "Epoch %05" PRId64 ": LearningRateScheduler setting learning rate to %g.",

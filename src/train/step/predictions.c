@@ -85,9 +85,10 @@ static leat_status check_samples(const leat_tensor *old, const leat_tensor *more
     bool same = old->rank == more->rank;
     for (int i = 1; same && i < old->rank; ++i) same = old->shape[i] == more->shape[i];
     if (same) return LEAT_OK;
-    return leati_fail(err, LEAT_ESHAPE,
-                      "predictions of different shapes cannot be joined: use "
-                      "leat_model_predict_on_batch for batches whose samples differ in shape");
+    return leati_fail(
+        err, LEAT_ESHAPE,
+        "predictions of different shapes cannot be joined: expected batches whose samples have one "
+        "shape; predict each shape by itself");
 }
 
 static leat_status reserve(leat_predictions *p, int i, size_t bytes, leat_error *err) {

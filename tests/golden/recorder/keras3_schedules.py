@@ -24,6 +24,9 @@ CASES = {
     "cosine_alpha": S.CosineDecay(0.1, 40, alpha=0.2),
     "cosine_warmup": S.CosineDecay(0.01, 90, alpha=0.1, warmup_target=0.2, warmup_steps=10),
     "cosine_no_warmup_steps": S.CosineDecay(0.01, 20, warmup_target=0.2),
+    "cosine_restarts": S.CosineDecayRestarts(0.1, 10),
+    "cosine_restarts_longer": S.CosineDecayRestarts(0.1, 20, t_mul=1.5, m_mul=0.8, alpha=0.05),
+    "cosine_restarts_equal": S.CosineDecayRestarts(0.1, 20, t_mul=1.0, m_mul=0.5),
     "piecewise": S.PiecewiseConstantDecay([10, 20, 100], [0.1, 0.05, 0.01, 0.001]),
     "piecewise_one": S.PiecewiseConstantDecay([5], [1.0, 0.5]),
 }

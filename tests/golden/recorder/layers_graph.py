@@ -172,7 +172,31 @@ def graphs(root):
     record(root, GROUP, "shared_in_chain", "Dense", shared_twice_in_chain)
 
 
+def other_rank(root):
+    """A nested model that is called on another rank than it was built for, like the generator of Keras's ACGAN."""
+    def generator():
+        inner = keras.Sequential([L.Dense(8, input_dim=3, activation="relu"), L.Reshape((2, 2, 2)),
+                                  L.Conv2D(2, 2, padding="same", activation="tanh")])
+        latent, number = L.Input((3,)), L.Input((1,))
+        scale = L.Dense(3)(L.Reshape((1, 1))(number))
+        return keras.Model([latent, number], inner(L.Multiply()([latent, scale])))
+    record(root, GROUP, "nested_other_rank", "Sequential", generator)
+
+
+def scaled_sum(root):
+    """The Lambda of keras.applications' InceptionResNetV2."""
+    def block():
+        a, b = L.Input((3, 3, 2)), L.Input((3, 3, 2))
+        x = L.Conv2D(2, 1, use_bias=False)(b)
+        x = L.Lambda(lambda inputs, scale: inputs[0] + inputs[1] * scale, output_shape=(3, 3, 2),
+                     arguments={"scale": 0.17}, name="block")([a, x])
+        return keras.Model([a, b], L.Activation("relu")(x))
+    record(root, GROUP, "lambda_scaled_sum", "Lambda", block)
+
+
 def run(root):
     """Records all cases of this module."""
     for part in (regularizers, constraints, weighting, outputs, graphs):
         part(root)
+    other_rank(root)
+    scaled_sum(root)

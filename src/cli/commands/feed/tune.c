@@ -293,7 +293,7 @@ static int prepare(tuner *t) {
     t->expected = min_trials;
     int code = cli_feed_options(t->session.command, a, &t->session.feed_options);
     if (code == CLI_SUCCESS) code = check_data(t);
-    if (code == CLI_SUCCESS) code = cli_load(&t->session, a->text[CLI_MODEL]);
+    if (code == CLI_SUCCESS) code = cli_load(&t->session, a->text[CLI_MODEL], CLI_FOR_TRAINING);
     if (code == CLI_SUCCESS) code = cli_compile(&t->session);
     return code == CLI_SUCCESS ? save_weights(t) : code;
 }

@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files of current Keras with compilations that leat has in part only: they open without the compilation, and with it
+ * where leat has all of it; then they go on as in Keras. */
+#include "cmocka_all.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "leat/inspect.h"
+#include "leat/train.h"
+#include "support/npz.h"
+
+#define FILES LEAT_SOURCE_DIR "/tests/golden/files/"
+
+static void must(leat_status status, const leat_error *err) {
+    if (status != LEAT_OK) fail_msg("%s", err->message);
+}
+
+/* Returns the largest difference, relative to the largest expected value. */
+static double distance(const leat_tensor *got, const leat_tensor *want) {
+    assert_int_equal(leat_tensor_count(got), leat_tensor_count(want));
+    double difference = 0, scale = 1e-30;
+    const float *a = got->data, *b = want->data;
+    for (int64_t i = 0; i < leat_tensor_count(want); ++i) {
+        difference = fmax(difference, fabs((double)a[i] - (double)b[i]));
+        scale = fmax(scale, fabs((double)b[i]));
+    }
+    return difference / scale;
+}
+
+typedef struct vectors {
+    leat_npz *npz;
+    leat_array input, target;
+    leat_arrays arrays;
+} vectors;
+
+static void open_vectors(vectors *v, const char *name) {
+    char path[128];
+    snprintf(path, sizeof path, "files/%s.npz", name);
+    *v = (vectors){.npz = test_npz_open(path)};
+    v->input.tensor = test_npz_get(v->npz, "x0");
+    v->arrays = (leat_arrays){.inputs = &v->input, .input_count = 1};
+    if (!test_npz_has(v->npz, "t0")) return;
+    v->target.tensor = test_npz_get(v->npz, "t0");
+    v->arrays.targets = &v->target;
+    v->arrays.target_count = 1;
+}
+
+static void check_prediction(leat_model *model, const vectors *v) {
+    leat_error err = {0};
+    leat_tensor output, want = test_npz_get(v->npz, "y0");
+    must(leat_model_predict_on_batch(model, &v->arrays, &output, &err), &err);
+    double d = distance(&output, &want);
+    if (d > 1e-6) fail_msg("off by %g of the scale", d);
+}
+
+static void check_training(leat_model *model, const vectors *v) {
+    leat_error err = {0};
+    char name[32];
+    for (int step = 1; step <= 10; ++step) {
+        must(leat_model_train_on_batch(model, &v->arrays, NULL, &err), &err);
+        for (int i = 0; i < leat_model_weight_count(model); ++i) {
+            snprintf(name, sizeof name, "s%d_w%d", step, i);
+            if (!test_npz_has(v->npz, name)) continue;
+            leat_tensor want = test_npz_get(v->npz, name), got = leat_model_weight(model, i);
+            double d = distance(&got, &want);
+            if (d > 1e-5) fail_msg("step %d, %s: off by %g", step, leat_model_weight_name(model, i), d);
+        }
+    }
+}
+
+static leat_model *load_without_compilation(const char *path) {
+    leat_model_load_options options = leat_model_load_options_default();
+    leat_error err = {0};
+    leat_model *model = NULL;
+    assert_true(options.compile);
+    options.compile = false;
+    must(leat_model_load_using(&model, path, &options, &err), &err);
+    assert_false(leat_model_is_compiled(model));
+    return model;
+}
+
+static void an_unknown_compilation_is_told_with_the_way_out(void **state) {
+    (void)state;
+    static const char *const paths[] = {FILES "open_own.keras", FILES "open_own.h5"};
+    for (int i = 0; i < 2; ++i) {
+        leat_error err = {0};
+        leat_model *model = NULL;
+        assert_int_equal(leat_model_load(&model, paths[i], &err), LEAT_ENOTFOUND);
+        assert_null(model);
+        if (!strstr(err.message, "'golden>Slow'") && !strstr(err.message, "'Slow'"))
+            fail_msg("%s", err.message);
+        assert_non_null(strstr(err.message, "to load the model without its compilation"));
+    }
+}
+
+/* Without the compilation the model predicts; with another one that keeps nothing it trains. */
+static void a_file_opens_without_its_compilation(void **state) {
+    (void)state;
+    static const char *const paths[] = {FILES "open_own.keras", FILES "open_own.h5"};
+    for (int i = 0; i < 2; ++i) {
+        leat_compile_options compile = leat_compile_options_default();
+        leat_error err = {0};
+        vectors v;
+        char *config = NULL;
+        leat_model *model = load_without_compilation(paths[i]);
+        open_vectors(&v, "open_own");
+        check_prediction(model, &v);
+        must(leat_model_training_config(model, &config, &err), &err);
+        assert_non_null(strstr(config, "Slow"));
+        assert_non_null(strstr(config, "distant"));
+        leat_string_free(config);
+        compile.loss = "mse";
+        must(leat_model_compile(model, &compile, &err), &err);
+        must(leat_model_train_on_batch(model, &v.arrays, NULL, &err), &err);
+        leat_npz_close(&v.npz);
+        leat_model_destroy(&model);
+    }
+}
+
+static void what_is_not_given_is_kept_from_the_file(void **state) {
+    (void)state;
+    leat_compile_options compile = leat_compile_options_default();
+    leat_error err = {0};
+    char *config = NULL;
+    leat_model *model = load_without_compilation(FILES "keras3_sequential.keras");
+    compile.optimizer = "SGD(learning_rate=0.5)";
+    compile.keep = true;
+    must(leat_model_compile(model, &compile, &err), &err);
+    must(leat_model_training_config(model, &config, &err), &err);
+    assert_non_null(strstr(config, "\"loss\": \"categorical_crossentropy\""));
+    assert_non_null(strstr(config, "\"accuracy\""));
+    assert_non_null(strstr(config, "\"SGD\""));
+    leat_string_free(config);
+    compile.optimizer = NULL; /* now the compilation of the model, not the file's */
+    compile.loss = "mse";
+    must(leat_model_compile(model, &compile, &err), &err);
+    must(leat_model_training_config(model, &config, &err), &err);
+    assert_non_null(strstr(config, "\"loss\": \"mean_squared_error\""));
+    assert_non_null(strstr(config, "\"SGD\""));
+    assert_true(leat_model_learning_rate(model) == 0.5);
+    leat_string_free(config);
+    leat_model_destroy(&model);
+    model = load_without_compilation(FILES "open_own.keras");
+    assert_int_equal(leat_model_compile(model, &compile, &err), LEAT_ENOTFOUND); /* keeps the optimizer */
+    leat_model_destroy(&model);
+}
+
+static void check_continuation(const char *path, const char *name) {
+    leat_error err = {0};
+    leat_model *model = NULL;
+    vectors v;
+    print_message("  %s\n", path + strlen(FILES));
+    must(leat_model_load(&model, path, &err), &err);
+    assert_true(leat_model_is_compiled(model));
+    open_vectors(&v, name);
+    check_prediction(model, &v);
+    check_training(model, &v);
+    leat_npz_close(&v.npz);
+    leat_model_destroy(&model);
+}
+
+/* True for a key of the table of losses that is null, for the index of an ignored class, and for another axis. */
+static void options_of_losses_mean_what_they_mean_in_keras(void **state) {
+    (void)state;
+    check_continuation(FILES "open_labels.keras", "open_labels");
+    check_continuation(FILES "open_labels.h5", "open_labels");
+    check_continuation(FILES "open_classes.keras", "open_classes");
+    check_continuation(FILES "open_columns.keras", "open_columns");
+}
+
+static void schedules_go_on_as_in_keras(void **state) {
+    (void)state;
+    check_continuation(FILES "open_pieces.keras", "open_pieces");
+}
+
+static void initializers_hold_arrays(void **state) {
+    (void)state;
+    leat_error err = {0};
+    check_continuation(FILES "open_vectors.keras", "open_vectors");
+    check_continuation(FILES "open_vectors.h5", "open_vectors");
+    leat_model *model = NULL, *copy = NULL;
+    char *json = NULL;
+    must(leat_model_load(&model, FILES "open_vectors.keras", &err), &err);
+    must(leat_model_to_json(model, &json, &err), &err);
+    assert_non_null(strstr(json, "\"value\": [0.25, -0.5]"));
+    must(leat_model_from_json(&copy, json, &err), &err); /* draws the weights */
+    leat_tensor matrix = leat_model_weight(copy, 0);
+    for (int i = 0; i < 12; ++i) assert_true(((const float *)matrix.data)[i] == (float)i / 8);
+    leat_string_free(json);
+    leat_model_destroy(&copy);
+    leat_model_destroy(&model);
+}
+
+static leat_model *load(const char *path) {
+    leat_error err = {0};
+    leat_model *model = NULL;
+    must(leat_model_load(&model, path, &err), &err);
+    return model;
+}
+
+/* A .weights.h5 of current Keras has groups whose numbers follow from the order of the layers. */
+static void weights_of_current_keras_fit_an_architecture(void **state) {
+    (void)state;
+    leat_error err = {0};
+    vectors v;
+    leat_model *model = load(FILES "open_weights.json");
+    must(leat_model_load_weights(model, FILES "open_weights.weights.h5", false, &err), &err);
+    open_vectors(&v, "open_weights");
+    check_prediction(model, &v);
+    assert_int_equal(leat_model_load_weights(model, FILES "open_weights.weights.h5", true, &err),
+                     LEAT_EINVAL);
+    assert_non_null(strstr(err.message, "by_name"));
+    leat_npz_close(&v.npz);
+    leat_model_destroy(&model);
+}
+
+/* Returns a model with the layers of a classifier whose first kernel is (in, 3), and whose head has `units`. */
+static leat_model *classifier(int in, int units, const char *bias) {
+    char json[1024];
+    leat_error err = {0};
+    leat_model *model = NULL;
+    snprintf(json, sizeof json,
+             "{\"class_name\": \"Sequential\", \"config\": {\"name\": \"m\", \"layers\": ["
+             "{\"class_name\": \"Dense\", \"config\": {\"name\": \"a\", \"units\": 3, "
+             "\"batch_input_shape\": [null, %d]}}, "
+             "{\"class_name\": \"Dense\", \"config\": {\"name\": \"b\", \"units\": %d, \"use_bias\": %s}}]}}",
+             in, units, bias);
+    must(leat_model_from_json(&model, json, &err), &err);
+    return model;
+}
+
+static bool same_weight(const leat_model *a, const leat_model *b, int index) {
+    leat_tensor x = leat_model_weight(a, index), y = leat_model_weight(b, index);
+    return leat_tensor_count(&x) == leat_tensor_count(&y) &&
+           memcmp(x.data, y.data, leat_tensor_bytes(&x)) == 0;
+}
+
+static void mismatches_are_skipped_if_told(void **state) {
+    (void)state;
+    leat_load_weights_options options = leat_load_weights_options_default();
+    leat_error err = {0};
+    char path[] = "/tmp/leat-opening-XXXXXX";
+    close(mkstemp(path));
+    leat_model *saved = classifier(4, 2, "true");
+    must(leat_model_initialize(saved, 7, &err), &err);
+    must(leat_model_save_weights(saved, path, &err), &err);
+    for (int by_name = 0; by_name < 2; ++by_name) {
+        leat_model *wider = classifier(4, 5, "true"), *fewer = classifier(4, 2, "false");
+        options.by_name = by_name;
+        options.skip_mismatch = false;
+        assert_int_equal(leat_model_load_weights_using(wider, path, &options, &err), LEAT_ESHAPE);
+        assert_int_equal(leat_model_load_weights_using(fewer, path, &options, &err), LEAT_EFORMAT);
+        must(leat_model_initialize(wider, 0, &err), &err);
+        must(leat_model_initialize(fewer, 0, &err), &err);
+        options.skip_mismatch = true;
+        must(leat_model_load_weights_using(wider, path, &options, &err), &err);
+        must(leat_model_load_weights_using(fewer, path, &options, &err), &err);
+        assert_true(same_weight(wider, saved, 0) && same_weight(fewer, saved, 0));
+        assert_false(same_weight(fewer, saved, 2));
+        leat_model_destroy(&wider);
+        leat_model_destroy(&fewer);
+    }
+    leat_model_destroy(&saved);
+    unlink(path);
+}
+
+/* The kernel of a Dense, (4, 3), has as many numbers as that of a Conv1D, (2, 2, 3). */
+static void weights_are_reshaped_if_told(void **state) {
+    (void)state;
+    leat_load_weights_options options = leat_load_weights_options_default();
+    leat_error err = {0};
+    char path[] = "/tmp/leat-opening-XXXXXX";
+    close(mkstemp(path));
+    leat_model *saved = classifier(4, 2, "false"), *other = NULL;
+    must(leat_model_initialize(saved, 7, &err), &err);
+    must(leat_model_save_weights(saved, path, &err), &err);
+    must(
+        leat_model_from_json(&other,
+                             "{\"class_name\": \"Sequential\", \"config\": [{\"class_name\": \"Conv1D\", "
+                             "\"config\": {\"name\": \"a\", \"filters\": 3, \"kernel_size\": 2, "
+                             "\"batch_input_shape\": [null, 5, 2]}}, {\"class_name\": \"Dense\", \"config\": "
+                             "{\"name\": \"b\", \"units\": 2, \"use_bias\": false}}]}",
+                             &err),
+        &err);
+    assert_int_equal(leat_model_load_weights_using(other, path, &options, &err), LEAT_ESHAPE);
+    options.reshape = true;
+    must(leat_model_load_weights_using(other, path, &options, &err), &err);
+    assert_true(same_weight(other, saved, 0) && same_weight(other, saved, 2));
+    leat_model_destroy(&other);
+    leat_model_destroy(&saved);
+    unlink(path);
+}
+
+static void files_of_tf_keras_go_on_as_there(void **state) {
+    (void)state;
+    static const char *const names[] = {"tf24_cnn",  "tf24_memory",  "tf24_graph",
+                                        "tf215_cnn", "tf215_memory", "tf215_graph"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; ++i) {
+        char path[256];
+        snprintf(path, sizeof path, FILES "%s.h5", names[i]);
+        check_continuation(path, names[i]);
+        snprintf(path, sizeof path, FILES "%s.keras", names[i]);
+        if (access(path, R_OK) == 0) check_continuation(path, names[i]);
+    }
+}
+
+/* The schedule is written as it was read, and the state of what leat writes has the number of steps. */
+static void schedules_are_written(void **state) {
+    (void)state;
+    leat_error err = {0};
+    leat_model *model = NULL;
+    vectors v;
+    char copy[] = "/tmp/leat-opening-XXXXXX";
+    close(mkstemp(copy));
+    must(leat_model_load(&model, FILES "open_columns.keras", &err), &err);
+    must(leat_model_save(model, copy, true, &err), &err);
+    leat_model_destroy(&model);
+    must(leat_model_load(&model, copy, &err), &err);
+    open_vectors(&v, "open_columns");
+    check_training(model, &v);
+    leat_npz_close(&v.npz);
+    leat_model_destroy(&model);
+    unlink(copy);
+}
+
+/* A text may name a schedule; the learning rate is that of the next step and cannot be set, as in Keras. */
+static void a_schedule_is_the_learning_rate(void **state) {
+    (void)state;
+    leat_compile_options compile = leat_compile_options_default();
+    leat_error err = {0};
+    vectors v;
+    leat_model *model = load_without_compilation(FILES "open_own.keras");
+    compile.loss = "mse";
+    compile.optimizer = "Adam(learning_rate=ExponentialDecay(initial_learning_rate=0.5, decay_steps=1, "
+                        "decay_rate=0.5), beta_1=0.8)";
+    must(leat_model_compile(model, &compile, &err), &err);
+    assert_true(leat_model_learning_rate(model) == 0.5);
+    open_vectors(&v, "open_own");
+    must(leat_model_train_on_batch(model, &v.arrays, NULL, &err), &err);
+    assert_true(leat_model_learning_rate(model) == 0.25);
+    leat_model_set_learning_rate(model, 3);
+    assert_true(leat_model_learning_rate(model) == 0.25);
+    compile.optimizer = "Adam(learning_rate=ExponentialDeca(initial_learning_rate=0.5))";
+    assert_int_equal(leat_model_compile(model, &compile, &err), LEAT_ENOTFOUND);
+    assert_non_null(strstr(err.message, "did you mean 'ExponentialDecay'?"));
+    compile.optimizer = "Adam(learning_rate=ExponentialDecay(decay_steps=1, decay_rate=0.5))";
+    assert_int_equal(leat_model_compile(model, &compile, &err), LEAT_EINVAL);
+    assert_non_null(strstr(err.message, "initial_learning_rate"));
+    leat_npz_close(&v.npz);
+    leat_model_destroy(&model);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_unknown_compilation_is_told_with_the_way_out),
+        cmocka_unit_test(a_file_opens_without_its_compilation),
+        cmocka_unit_test(what_is_not_given_is_kept_from_the_file),
+        cmocka_unit_test(options_of_losses_mean_what_they_mean_in_keras),
+        cmocka_unit_test(schedules_go_on_as_in_keras),
+        cmocka_unit_test(initializers_hold_arrays),
+        cmocka_unit_test(weights_of_current_keras_fit_an_architecture),
+        cmocka_unit_test(mismatches_are_skipped_if_told),
+        cmocka_unit_test(weights_are_reshaped_if_told),
+        cmocka_unit_test(files_of_tf_keras_go_on_as_there),
+        cmocka_unit_test(schedules_are_written),
+        cmocka_unit_test(a_schedule_is_the_learning_rate),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Records small files of tf.keras, which lies between Keras 2.3.1 and current Keras: record_tfkeras.py PREFIX, with the
+Python of a virtual environment that has tensorflow-cpu, such as 2.4.4 (files/tf24_*) and 2.15.1 (files/tf215_*).  .keras
+archives come from versions that write them (2.13 or later)."""
+import collections
+import json
+import os
+import sys
+import zipfile
+
+os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+
+import numpy as np  # noqa: E402
+import tensorflow as tf  # noqa: E402
+
+from recorder import store  # noqa: E402
+
+keras = tf.keras
+L = keras.layers
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def cnn():
+    """A small CNN with Adam."""
+    model = keras.Sequential([
+        L.InputLayer((6, 6, 1)),
+        L.Conv2D(3, 3, activation="relu", kernel_regularizer="l2"),
+        L.BatchNormalization(),
+        L.MaxPooling2D(2),
+        L.Flatten(),
+        L.Dense(3, activation="softmax"),
+    ], name="cnn")
+    model.compile(keras.optimizers.Adam(0.01), keras.losses.CategoricalCrossentropy(), metrics=["accuracy"])
+    return model
+
+
+def memory():
+    """Recurrent layers with SGD and momentum, and a schedule of the learning rate."""
+    model = keras.Sequential([
+        L.InputLayer((5, 2)),
+        L.Bidirectional(L.LSTM(2, return_sequences=True)),
+        L.GRU(3),
+        L.Dense(1),
+    ], name="memory")
+    rate = keras.optimizers.schedules.ExponentialDecay(0.1, 2, 0.5)
+    model.compile(keras.optimizers.SGD(rate, momentum=0.9), "mse")
+    return model
+
+
+def graph():
+    """A functional model with a nested model, whose layers have names of tf.keras, and Adagrad."""
+    a = L.Input((4,), name="a")
+    inner = keras.Sequential([L.Dense(3, activation="tanh", input_shape=(4,)), L.LayerNormalization()], name="inner")
+    x = L.Concatenate()([inner(a), L.Dense(2)(a)])
+    model = keras.Model(a, L.Dense(2)(L.LeakyReLU(0.2)(x)), name="graph")
+    model.compile(keras.optimizers.Adamax(0.01), keras.losses.Huber(), metrics=["mae"])
+    return model
+
+
+def written_again(path):
+    """Rewrites the archive without times."""
+    with zipfile.ZipFile(path) as archive:
+        members = [(name, archive.read(name)) for name in archive.namelist()]
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in members:
+            if name == "metadata.json":
+                data = json.dumps({"keras_version": tf.__version__}).encode()
+            info = zipfile.ZipInfo(name)
+            info.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(info, data)
+
+
+def weights_of(model):
+    """Returns the weights layer by layer, the trainable weights of a nested model first."""
+    return [w.numpy() for layer in model.layers for w in layer.trainable_weights + layer.non_trainable_weights]
+
+
+def members_of(prefix, values):
+    """Returns the arrays under numbered names."""
+    return collections.OrderedDict(("%s%d" % (prefix, i), np.array(v)) for i, v in enumerate(values))
+
+
+def case(root, prefix, build):
+    """Records a model, trained for three steps and saved, and what ten further steps do."""
+    keras.backend.clear_session()
+    name = "%s_%s" % (prefix, build.__name__)
+    random = store.random_for("files/" + name)
+    model = build()
+    model.set_weights([random.uniform(0.5, 1.5, w.shape) if "gamma" in w.name or "variance" in w.name
+                       else random.normal(0.0, 0.4, w.shape) for w in model.weights])
+    x = random.normal(0.0, 1.0, (4,) + model.input_shape[1:]).astype("float32")
+    t = random.uniform(0.0, 1.0, (4,) + model.output_shape[1:]).astype("float32")
+    for _ in range(3):
+        model.train_on_batch(x, t)
+    model.save("%s/%s.h5" % (root, name))
+    if tuple(int(part) for part in tf.__version__.split(".")[:2]) >= (2, 13):
+        model.save("%s/%s.keras" % (root, name))
+        written_again("%s/%s.keras" % (root, name))
+    members = collections.OrderedDict()
+    members["meta"] = store.text({"tensorflow": tf.__version__, "group": "tfkeras",
+                                  "case": name})
+    members.update(members_of("x", [x]))
+    members.update(members_of("t", [t]))
+    members.update(members_of("y", [model.predict_on_batch(x)]))
+    for step in range(1, 11):
+        model.train_on_batch(x, t)
+        if step in (1, 3, 10):
+            members.update(members_of("s%d_w" % step, weights_of(model)))
+    store.save("%s/%s.npz" % (root, name), members)
+
+
+def main():
+    """Records all cases."""
+    tf.config.threading.set_intra_op_parallelism_threads(1)
+    tf.config.threading.set_inter_op_parallelism_threads(1)
+    for build in (cnn, memory, graph):
+        case(os.path.join(HERE, "files"), sys.argv[1], build)
+
+
+if __name__ == "__main__":
+    main()

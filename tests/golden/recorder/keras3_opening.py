@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Small models whose files test what leat opens: files/open_*.keras and .h5 (losses, metrics and optimizers that leat
+does not have, options of losses, schedules of the learning rate, initializers that hold arrays), and
+files/open_weights.weights.h5."""
+import collections
+import json
+import os
+import zipfile
+
+import keras
+import numpy as np
+
+from . import store
+
+L = keras.layers
+S = keras.optimizers.schedules
+
+MATRIX = np.arange(12, dtype="float32").reshape(6, 2) / 8
+
+
+def distant(y_true, y_pred):
+    """A loss that only this file has."""
+    return keras.ops.mean(keras.ops.power(keras.ops.abs(y_true - y_pred), 3.0), axis=-1)
+
+
+def nearest(y_true, y_pred):
+    """A metric that only this file has."""
+    return keras.ops.min(keras.ops.abs(y_true - y_pred), axis=-1)
+
+
+@keras.saving.register_keras_serializable(package="golden")
+class Slow(keras.optimizers.SGD):
+    """An optimizer that only this file has."""
+
+
+def classes():
+    """Classes of which one is ignored, behind logits of each step."""
+    model = keras.Sequential([L.Input((4, 2)), L.Dense(3)], name="classes")
+    model.compile(keras.optimizers.SGD(S.ExponentialDecay(0.5, 2, 0.5)),
+                  keras.losses.SparseCategoricalCrossentropy(from_logits=True, ignore_class=2))
+    return model
+
+
+def labels():
+    """The class of the usual loss for labels, whose ignore_class is null."""
+    model = keras.Sequential([L.Input((4,)), L.Dense(3, activation="softmax")], name="labels")
+    model.compile(keras.optimizers.Adam(S.CosineDecay(0.01, 6, alpha=0.1, warmup_target=0.1, warmup_steps=4)),
+                  keras.losses.SparseCategoricalCrossentropy(),
+                  metrics=[keras.metrics.SparseCategoricalAccuracy()])
+    return model
+
+
+def columns():
+    """Classes on axis 1."""
+    model = keras.Sequential([L.Input((4, 2)), L.Dense(3, use_bias=False), L.Softmax(axis=1)], name="columns")
+    model.compile(keras.optimizers.Adam(S.CosineDecayRestarts(0.1, 2, t_mul=1.5, m_mul=0.8, alpha=0.01)),
+                  keras.losses.CategoricalCrossentropy(axis=1))
+    return model
+
+
+def pieces():
+    """A piecewise constant rate."""
+    model = keras.Sequential([L.Input((4,)), L.Dense(2)], name="pieces")
+    model.compile(keras.optimizers.SGD(S.PiecewiseConstantDecay([4, 6], [0.5, 0.1, 0.01]), momentum=0.5), "mse")
+    return model
+
+
+def own():
+    """A loss, a metric and an optimizer that leat does not have."""
+    model = keras.Sequential([L.Input((4,)), L.Dense(2)], name="own")
+    model.compile(Slow(0.1), distant, metrics=[nearest])
+    return model
+
+
+def vectors():
+    """An Embedding that is initialised from a matrix, and initializers that hold arrays."""
+    model = keras.Sequential([
+        L.Input((3,)),
+        L.Embedding(6, 2, embeddings_initializer=keras.initializers.Constant(MATRIX), trainable=False),
+        L.Flatten(),
+        L.Dense(2, bias_initializer=keras.initializers.Constant(np.array([0.25, -0.5], dtype="float32"))),
+    ], name="vectors")
+    model.compile("sgd", "mse")
+    return model
+
+
+def batch(model, random):
+    """Returns a batch of data that suits the model."""
+    x = random.normal(0.0, 1.0, (4,) + model.input_shape[1:]).astype("float32")
+    t = random.uniform(0.0, 1.0, (4,) + model.output_shape[1:]).astype("float32")
+    if model.name == "vectors":
+        x = random.randint(0, 6, x.shape).astype("int32")
+    if model.name in ("classes", "labels"):
+        t = random.randint(0, 3, t.shape[:-1]).astype("int32")
+    if model.name == "columns":
+        t = np.moveaxis(np.eye(4, dtype="float32")[random.randint(0, 4, (4, 3))], 2, 1)
+    return x, t
+
+
+def written_again(path):
+    """Rewrites the archive without times."""
+    with zipfile.ZipFile(path) as archive:
+        members = [(name, archive.read(name)) for name in archive.namelist()]
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in members:
+            if name == "metadata.json":
+                data = json.dumps({"keras_version": keras.__version__}).encode()
+            info = zipfile.ZipInfo(name)
+            info.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(info, data)
+
+
+def members_of(prefix, values):
+    """Returns the arrays under numbered names."""
+    return collections.OrderedDict(("%s%d" % (prefix, i), np.array(v)) for i, v in enumerate(values))
+
+
+def case(root, build):
+    """Records a model, trained for three steps and saved, and what ten further steps do."""
+    keras.backend.clear_session()
+    name = "open_" + build.__name__
+    random = store.random_for("files/" + name)
+    model = build()
+    model.set_weights([random.normal(0.0, 0.4, w.shape) for w in model.weights])
+    if build is vectors:
+        model.layers[0].set_weights([MATRIX])
+    x, t = batch(model, random)
+    for _ in range(3):
+        model.train_on_batch(x, t)
+    model.save("%s/%s.keras" % (root, name))
+    written_again("%s/%s.keras" % (root, name))
+    if build in (own, labels, vectors):
+        model.save("%s/%s.h5" % (root, name))
+    members = collections.OrderedDict()
+    members["meta"] = store.text({"keras": keras.__version__, "group": "opening", "case": name,
+                                  "file": name + ".keras", "weights": [w.path for w in model.weights]})
+    members.update(members_of("x", [x]))
+    members.update(members_of("t", [t]))
+    members.update(members_of("w", model.get_weights()))
+    members.update(members_of("y", [model.predict_on_batch(x)]))
+    members["loss"] = np.array([model.test_on_batch(x, t, return_dict=True)["loss"]], dtype="float32")
+    for step in range(1, 11):
+        model.train_on_batch(x, t)
+        if step in (1, 3, 10):
+            members.update(members_of("s%d_w" % step, model.get_weights()))
+    store.save("%s/%s.npz" % (root, name), members)
+
+
+def weights(root):
+    """Records a .weights.h5 with its architecture and a prediction."""
+    keras.backend.clear_session()
+    random = store.random_for("files/open_weights")
+    a = L.Input((5, 3), name="a")
+    inner = keras.Sequential([L.Input((4,)), L.Dense(3), L.BatchNormalization(), L.Dense(2)], name="inner")
+    x = L.Bidirectional(L.GRU(2))(a)
+    model = keras.Model(a, L.Add()([L.Dense(2, name="head")(x), inner(x)]), name="weights")
+    model.set_weights([random.uniform(0.2, 0.8, w.shape) for w in model.weights])
+    x = random.normal(0.0, 1.0, (4, 5, 3)).astype("float32")
+    model.save_weights("%s/open_weights.weights.h5" % root)
+    with open("%s/open_weights.json" % root, "w") as file:
+        file.write(model.to_json())
+    members = collections.OrderedDict()
+    members["meta"] = store.text({"keras": keras.__version__, "group": "opening", "case": "open_weights"})
+    members.update(members_of("x", [x]))
+    members.update(members_of("y", [model.predict_on_batch(x)]))
+    store.save("%s/open_weights.npz" % root, members)
+
+
+def run(root):
+    """Records all cases."""
+    os.makedirs(root, exist_ok=True)
+    for build in (classes, labels, columns, pieces, own, vectors):
+        case(root, build)
+    weights(root)
