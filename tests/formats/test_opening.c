@@ -72,6 +72,13 @@ static void check_training(leat_model *model, const vectors *v) {
     }
 }
 
+static leat_model *load(const char *path) {
+    leat_error err = {0};
+    leat_model *model = NULL;
+    must(leat_model_load(&model, path, &err), &err);
+    return model;
+}
+
 static leat_model *load_without_compilation(const char *path) {
     leat_model_load_options options = leat_model_load_options_default();
     leat_error err = {0};
@@ -149,6 +156,32 @@ static void what_is_not_given_is_kept_from_the_file(void **state) {
     leat_model_destroy(&model);
 }
 
+/* A file says which arithmetic its model has, also if it is loaded without its compilation. */
+static void the_arithmetic_is_kept_from_the_file(void **state) {
+    (void)state;
+    static const char path[] = "opening_arithmetic.h5";
+    leat_error err = {0};
+    for (int keep = 0; keep < 2; ++keep) {
+        leat_compile_options compile = leat_compile_options_default();
+        char *config = NULL;
+        leat_model *model = load(FILES "cnn_adam.h5");
+        compile.loss = "mse";
+        compile.arithmetic = "keras3";
+        must(leat_model_compile(model, &compile, &err), &err);
+        must(leat_model_save(model, path, true, &err), &err);
+        leat_model_destroy(&model);
+        model = load_without_compilation(path);
+        compile.arithmetic = NULL;
+        compile.keep = keep == 1;
+        must(leat_model_compile(model, &compile, &err), &err);
+        must(leat_model_training_config(model, &config, &err), &err);
+        assert_non_null(strstr(config, "\"arithmetic\": \"keras3\""));
+        leat_string_free(config);
+        leat_model_destroy(&model);
+        remove(path);
+    }
+}
+
 static void check_continuation(const char *path, const char *name) {
     leat_error err = {0};
     leat_model *model = NULL;
@@ -193,13 +226,6 @@ static void initializers_hold_arrays(void **state) {
     leat_string_free(json);
     leat_model_destroy(&copy);
     leat_model_destroy(&model);
-}
-
-static leat_model *load(const char *path) {
-    leat_error err = {0};
-    leat_model *model = NULL;
-    must(leat_model_load(&model, path, &err), &err);
-    return model;
 }
 
 /* A .weights.h5 of current Keras has groups whose numbers follow from the order of the layers. */
@@ -366,6 +392,7 @@ int main(void) {
         cmocka_unit_test(mismatches_are_skipped_if_told),
         cmocka_unit_test(weights_are_reshaped_if_told),
         cmocka_unit_test(files_of_tf_keras_go_on_as_there),
+        cmocka_unit_test(the_arithmetic_is_kept_from_the_file),
         cmocka_unit_test(schedules_are_written),
         cmocka_unit_test(a_schedule_is_the_learning_rate),
     };
