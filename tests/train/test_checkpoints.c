@@ -44,6 +44,7 @@ typedef struct bomb {
     int64_t tests,
         test_at; /* steps of validation, and the one after which the fit is asked to stop; 0: none */
     bool kills, stops, ends; /* ends: as a callback that has seen enough */
+    int64_t stop_epoch;      /* the epoch, from 1, after which the fit is asked to stop; 0: none */
     bool validates;          /* validate in each on_train_batch_end */
     bool poisons;            /* make a weight NaN */
     int begun;               /* epochs begun */
@@ -81,6 +82,13 @@ static leat_status count_test(void *user, leat_training *training, int64_t index
     bomb *self = user;
     (void)index, (void)logs, (void)err;
     if (++self->tests == self->test_at) leat_model_stop_training(leat_training_model(training));
+    return LEAT_OK;
+}
+
+static leat_status end_epoch(void *user, leat_training *training, int64_t index, leat_logs *logs,
+                             leat_error *err) {
+    (void)logs, (void)err;
+    if (index + 1 == ((bomb *)user)->stop_epoch) leat_model_stop_training(leat_training_model(training));
     return LEAT_OK;
 }
 
@@ -159,6 +167,7 @@ static leat_status run(const plan *p, bomb *b, const char *checkpoints, int64_t 
                              .user = b,
                              .on_train_batch_end = count_step,
                              .on_test_batch_end = count_test,
+                             .on_epoch_end = end_epoch,
                              .on_epoch_begin = count_epoch,
                              .save_state = save_count,
                              .load_state = load_count};
@@ -452,6 +461,22 @@ static void folder_in_use(void **state) {
     assert_int_not_equal(access(path, F_OK), 0);
 }
 
+/* A request to stop that comes after the last step ends nothing: the fit can go on to a later epoch. */
+static void a_request_after_the_last_step(void **state) {
+    (void)state;
+    const plan p = {.kind = DROPOUT, .workers = 1};
+    leat_error err = {0};
+    result whole = {0}, longer = {0};
+    bomb a = {0}, b = {.stop_epoch = 2}, c = {0};
+    empty_folder();
+    expect_ok(run(&p, &a, NULL, 4, &whole, &err), &err);
+    expect_ok(run(&p, &b, folder, 2, NULL, &err), &err);
+    expect_ok(run(&p, &c, folder, 4, &longer, &err), &err);
+    expect_equal(&whole, &longer);
+    leat_bytes_free(whole.model);
+    leat_bytes_free(longer.model);
+}
+
 static void damage(const char *path, bool truncates) {
     if (truncates) {
         struct stat info;
@@ -541,6 +566,7 @@ int main(void) {
         cmocka_unit_test(other_epochs),
         cmocka_unit_test(generators),
         cmocka_unit_test(more_epochs),
+        cmocka_unit_test(a_request_after_the_last_step),
         cmocka_unit_test(damaged_files),
         cmocka_unit_test(other_options),
         cmocka_unit_test(stopped_validations),

@@ -79,6 +79,7 @@ static leat_status train_steps(leati_fit_loop *loop, epoch_end *end, leat_error 
         status = after_step(loop, err);
     }
     end->complete = status == LEAT_OK && !stopped;
+    loop->steps_missed = stopped;
     loop->steps_began_ns = 0;
     loop->wall_ns += leati_now_ns() - start;
     return status;

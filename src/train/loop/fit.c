@@ -234,11 +234,14 @@ static leat_status prepare(leati_fit_loop *loop, leat_model *model, fit_task *ta
 static void end_history(leati_fit_loop *loop, leat_status status, const leat_error *err) {
     leat_history *history = loop->history;
     bool ended = status == LEAT_OK || status == LEAT_ESTOPPED;
-    bool requested = status == LEAT_ESTOPPED || loop->training.stopped_on_request;
+    bool whole =
+        loop->position.epoch >= loop->options->epochs && !loop->steps_missed && !loop->validation_missed;
+    bool requested = status == LEAT_ESTOPPED || (loop->training.stopped_on_request && !whole);
+    bool has_reason = requested || !loop->training.stopped_on_request;
     leati_fit_measure(loop);
     if (ended)
         leati_history_end(history, requested ? LEATI_HISTORY_INTERRUPTED : LEATI_HISTORY_ENDED,
-                          leat_training_stop_reason(&loop->training));
+                          has_reason ? leat_training_stop_reason(&loop->training) : NULL);
     else
         leati_history_end(history, LEATI_HISTORY_FAILED, err ? err->message : "");
     if (ended && history->verdict.steps > 0)

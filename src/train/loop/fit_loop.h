@@ -46,6 +46,7 @@ struct leati_fit_loop {
     int64_t validated;          /* steps done in the current or last validation */
     leati_fit_position position;
     leati_fit_checkpoints checkpoints;
+    bool steps_missed;         /* a request to stop ended an epoch before its last step */
     bool failed_between_steps; /* the failure that ends the fit came while it waited for a batch */
     bool resumed;              /* the fit continues from a checkpoint */
     /* Where the feed of training data was opened, and where the feed of validation data was when the last validation

@@ -193,8 +193,10 @@ static leat_status save_position(leati_fit_loop *loop, leati_snapshot *snapshot,
     LEATI_TRY(leati_state_put_i64(&state, "begun", loop->position.begun, err));
     LEATI_TRY(leati_state_put_i64(&state, "validation_due", loop->position.validation_due, err));
     LEATI_TRY(leati_state_put_i64(&state, "validation_ended", loop->validation_ended, err));
-    LEATI_TRY(leati_state_put_i64(&state, "stop", loop->position.ended && loop->training.stop, err));
-    return leati_state_put_text(&state, "stop_reason", loop->training.stop_reason, err);
+    /* A request to stop that came after the last step has ended nothing. */
+    bool stop = loop->position.ended && loop->training.stop && !loop->training.stopped_on_request;
+    LEATI_TRY(leati_state_put_i64(&state, "stop", stop, err));
+    return leati_state_put_text(&state, "stop_reason", stop ? loop->training.stop_reason : "", err);
 }
 
 static leat_status load_position(leati_fit_loop *loop, leat_error *err) {
