@@ -77,14 +77,6 @@ leat_status leati_keras3_write_weights(leati_h5 *file, const leat_model *model, 
 
 /* ---- .h5 ---- */
 
-static leat_status write_json(leati_h5 *file, const char *name, const json_t *value, leat_error *err) {
-    char *text = NULL;
-    LEATI_TRY(leati_json_write(value, &text, err));
-    leat_status status = leati_h5_write_string(file, "/", name, text, err);
-    leati_free(text);
-    return status;
-}
-
 /* The variables of an optimizer are datasets with any names; the attribute weight_names gives their order. */
 typedef struct h5_state {
     char optimizer[LEAT_NAME_BYTES];
@@ -133,7 +125,7 @@ static leat_status write_h5_state(leati_h5 *file, const leat_model *model, leat_
 static leat_status write_h5_training(leati_h5 *file, const leat_model *model, leat_error *err) {
     json_t *config = NULL;
     LEATI_TRY(leati_keras3_compilation(model, LEATI_KERAS3_H5, &config, err));
-    leat_status status = write_json(file, "training_config", config, err);
+    leat_status status = leati_keras_h5_write_json(file, "training_config", config, err);
     json_decref(config);
     return status == LEAT_OK ? write_h5_state(file, model, err) : status;
 }
@@ -142,7 +134,7 @@ leat_status leati_keras3_write_h5(leati_h5 *file, const leat_model *model, bool 
                                   leat_error *err) {
     json_t *config = NULL;
     LEATI_TRY(leati_keras3_model(model, LEATI_KERAS3_H5, &config, err));
-    leat_status status = write_json(file, "model_config", config, err);
+    leat_status status = leati_keras_h5_write_json(file, "model_config", config, err);
     json_decref(config);
     LEATI_TRY(status);
     LEATI_TRY(leati_h5_write_string(file, "/", "keras_version", LEATI_KERAS3_VERSION, err));

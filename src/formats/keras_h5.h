@@ -3,6 +3,8 @@
 #ifndef LEATI_FORMATS_KERAS_H5_H
 #define LEATI_FORMATS_KERAS_H5_H
 
+#include <jansson.h>
+
 #include "h5/h5.h"
 #include "nn/model/model.h"
 
@@ -31,6 +33,9 @@ leat_status leati_keras_h5_read_matching(leati_h5 *file, const char *path, leat_
                                          const leati_matching *matching, leat_error *err);
 /* Reads all weights of the model by name.  Errors: also LEAT_EFORMAT the file lacks a layer. */
 leat_status leati_keras_h5_read_all(leati_h5 *file, const char *group, leat_model *model, leat_error *err);
+/* Writes an attribute of the root that is a JSON text. */
+leat_status leati_keras_h5_write_json(leati_h5 *file, const char *name, const json_t *value, leat_error *err);
+
 /* Writes all weights.  `version` is the version of Keras that the file names: files of current Keras (3) have names
  * of weights without ":0". */
 leat_status leati_keras_h5_write_weights(leati_h5 *file, const char *group, const char *version,

@@ -159,7 +159,7 @@ void leati_layer_destroy(leati_layer **layer) {
 
 /* ---- To a configuration ---- */
 
-static json_t *shape_value(const leati_shape *shape) {
+json_t *leati_shape_json(const leati_shape *shape) {
     json_t *list = json_array();
     for (int i = 0; list && i < shape->rank; ++i) {
         json_t *value = shape->dims[i] < 0 ? json_null() : json_integer(shape->dims[i]);
@@ -188,7 +188,8 @@ leat_status leati_layer_config(const leati_layer *layer, json_t **out, leat_erro
     if (added && !leati_layer_is_input(layer))
         added = json_object_set_new(config, "trainable", json_boolean(layer->trainable)) == 0;
     if (added && layer->has_batch_input_shape)
-        added = json_object_set_new(config, "batch_input_shape", shape_value(&layer->batch_input_shape)) == 0;
+        added = json_object_set_new(config, "batch_input_shape",
+                                    leati_shape_json(&layer->batch_input_shape)) == 0;
     if (added) added = json_object_set_new(config, "dtype", json_string(leati_layer_policy(layer))) == 0;
     leat_status status =
         added ? LEAT_OK

@@ -190,6 +190,9 @@ leati_value leati_lowering_joined_mask(const leati_lowering *lowering, int input
 void leati_lowering_add_activity(leati_lowering *lowering, const leati_regularizer *regularizer,
                                  int output_count, const leati_value *outputs);
 
+/* Returns a shape as a JSON list with null for -1, a new reference; NULL without memory. */
+json_t *leati_shape_json(const leati_shape *shape);
+
 /* Infers the shapes of the outputs, after a check of the number of inputs. */
 leat_status leati_layer_infer(const leati_layer *layer, int input_count, const leati_shape *inputs,
                               leati_shape *outputs, int *output_count, leat_error *err);

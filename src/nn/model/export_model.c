@@ -16,17 +16,6 @@ static leat_status no_memory(const leat_model *model, leat_error *err) {
 
 /* ---- Shapes and tensors ---- */
 
-static json_t *shape_value(const leati_shape *shape) {
-    json_t *list = json_array();
-    for (int i = 0; list && i < shape->rank; ++i) {
-        json_t *value = shape->dims[i] < 0 ? json_null() : json_integer(shape->dims[i]);
-        if (json_array_append_new(list, value) == 0) continue;
-        json_decref(list);
-        list = NULL;
-    }
-    return list;
-}
-
 static const char *dtype_of(const leati_member *member) {
     if (!member->layer) return "float32";
     return member->layer->mixed ? "bfloat16" : leat_dtype_name(member->layer->dtype);
@@ -36,8 +25,9 @@ static const char *dtype_of(const leati_member *member) {
 static json_t *tensor_value(const leat_model *model, const leati_source *source) {
     const leati_shape shape = leati_network_shape(model, source);
     return json_pack("{s:s, s:{s:o, s:s, s:[s, i, i]}}", "class_name", "__keras_tensor__", "config", "shape",
-                     shape_value(&shape), "dtype", dtype_of(&model->members[source->layer]), "keras_history",
-                     leati_member_name(model, source->layer), (int)source->call, (int)source->tensor);
+                     leati_shape_json(&shape), "dtype", dtype_of(&model->members[source->layer]),
+                     "keras_history", leati_member_name(model, source->layer), (int)source->call,
+                     (int)source->tensor);
 }
 
 static json_t *tensor_list(const leat_model *model, const leati_source *sources, int32_t count) {
@@ -159,7 +149,7 @@ static json_t *input_shapes(const leat_model *model, const leati_source *sources
     json_t *list = json_array();
     for (int32_t i = 0; list && i < count; ++i) {
         const leati_shape shape = leati_network_shape(model, &sources[i]);
-        if (json_array_append_new(list, shape_value(&shape)) == 0) continue;
+        if (json_array_append_new(list, leati_shape_json(&shape)) == 0) continue;
         json_decref(list);
         list = NULL;
     }
@@ -172,15 +162,15 @@ static json_t *named_shapes(const leat_model *model, const leati_call *call, arg
     bool set = shapes != NULL;
     for (int32_t i = 0; set && i < call->input_count && i < 3 && style == ARGUMENTS_SEPARATE; ++i) {
         const leati_shape shape = leati_network_shape(model, &call->inputs[i]);
-        set = json_object_set_new(shapes, names[i], shape_value(&shape)) == 0;
+        set = json_object_set_new(shapes, names[i], leati_shape_json(&shape)) == 0;
     }
     if (set && style == ARGUMENTS_STATES) {
         const leati_shape shape = leati_network_shape(model, &call->inputs[0]);
         const leati_shape first = leati_network_shape(model, &call->inputs[1]);
         json_t *states = call->input_count == 2
-                             ? shape_value(&first)
+                             ? leati_shape_json(&first)
                              : input_shapes(model, call->inputs + 1, call->input_count - 1);
-        set = json_object_set_new(shapes, "sequences_shape", shape_value(&shape)) == 0 &&
+        set = json_object_set_new(shapes, "sequences_shape", leati_shape_json(&shape)) == 0 &&
               json_object_set_new(shapes, "initial_state_shape", states) == 0;
     }
     if (set) return json_pack("{s:o}", "shapes_dict", shapes);
@@ -194,7 +184,7 @@ static json_t *build_config(const leat_model *model, const leati_member *member)
     argument_style style = style_of(member->layer);
     if (call->input_count == 1 && style != ARGUMENTS_SEPARATE) {
         const leati_shape shape = leati_network_shape(model, &call->inputs[0]);
-        return json_pack("{s:o}", "input_shape", shape_value(&shape));
+        return json_pack("{s:o}", "input_shape", leati_shape_json(&shape));
     }
     if (style != ARGUMENTS_LIST) return named_shapes(model, call, style);
     return json_pack("{s:o}", "input_shape",
@@ -296,7 +286,7 @@ static bool add_policy_and_shape(const leat_model *model, json_t *config) {
     if (json_object_set_new(config, "dtype", leati_keras3_policy("float32")) != 0) return false;
     if (model->input_count == 0) return true; /* the shape is not known yet */
     const leati_shape shape = leati_model_input_shape(model, 0);
-    return json_object_set_new(config, "build_input_shape", shape_value(&shape)) == 0;
+    return json_object_set_new(config, "build_input_shape", leati_shape_json(&shape)) == 0;
 }
 
 /* Makes the value of "config". */
@@ -343,7 +333,7 @@ leat_status leati_keras3_model(const leat_model *model, leati_keras3_form form, 
         json_object_del(*out, "registered_name");
     } else if (model->input_count > 0) {
         const leati_shape shape = leati_model_input_shape(model, 0);
-        json_t *value = model->input_count == 1 ? shape_value(&shape) : json_null();
+        json_t *value = model->input_count == 1 ? leati_shape_json(&shape) : json_null();
         set = json_object_set_new(*out, "build_config", json_pack("{s:o}", "input_shape", value)) == 0;
     }
     if (set) return LEAT_OK;
