@@ -68,7 +68,6 @@ leat_status leati_fit_checkpoints_open(leati_fit_loop *loop, leat_error *err) {
     if (!loop->options->checkpoints) return LEAT_OK;
     LEATI_TRY(leati_checkpoint_options_read(loop->options->checkpoints, &checkpoints->options, err));
     LEATI_TRY(prepare_folder(loop, err));
-    checkpoints->started_steps = -1;
     checkpoints->started_ns = leati_now_ns();
     return checkpoints->options.resume ? open_newest(loop, err)
                                        : refuse_other_run(checkpoints->options.folder, err);
@@ -94,7 +93,6 @@ static leat_status begin(leati_fit_loop *loop, leat_error *err) {
     LEATI_TRY(leati_prefix(leati_fit_state_save(loop, leati_writer_snapshot(checkpoints->writer), err), err,
                            "checkpoint after step %" PRId64, loop->position.steps));
     leati_writer_begin(checkpoints->writer, loop->position.steps);
-    checkpoints->started_steps = loop->position.steps;
     checkpoints->started_ns = leati_now_ns();
     checkpoints->due = false;
     return LEAT_OK;

@@ -29,9 +29,8 @@ typedef struct leati_fit_checkpoints {
     leat_checkpoint_options options; /* folder NULL: the fit has no checkpoints */
     leat_lock *lock;                 /* of the folder; NULL: none, or the file system has no locks */
     leati_writer *writer;
-    int64_t started_steps; /* position.steps of the newest checkpoint; -1: none */
-    int64_t started_ns;    /* time when it was begun, or when the fit began */
-    bool due;              /* a checkpoint is due, but the one before is still being written */
+    int64_t started_ns; /* time when it was begun, or when the fit began */
+    bool due;           /* a checkpoint is due, but the one before is still being written */
     /* The checkpoint that the fit continues from, until everything was loaded; image.map.data NULL: none. */
     leati_image image;
     char *path;

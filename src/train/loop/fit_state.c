@@ -114,13 +114,10 @@ static leat_status save_feeds(const leati_fit_loop *loop, leati_snapshot *snapsh
     return save_feed(&validation, &loop->validation_sequence, "validation", snapshot, err);
 }
 
-static leat_status load_feed(const leati_fit_loop *loop, const char *name, leati_fit_feed *feed,
-                             leat_error *err) {
-    leat_state state = {.image = &loop->checkpoints.image};
-    snprintf(state.prefix, sizeof state.prefix, "%s/", name);
-    LEATI_TRY(leati_state_get_i64(&state, "pass", &feed->at.pass, err));
-    LEATI_TRY(leati_state_get_i64(&state, "ordinal", &feed->at.ordinal, err));
-    return leati_state_get_i64(&state, "taken", &feed->taken, err);
+static leat_status load_feed(const leat_state *state, leati_fit_feed *feed, leat_error *err) {
+    LEATI_TRY(leati_state_get_i64(state, "pass", &feed->at.pass, err));
+    LEATI_TRY(leati_state_get_i64(state, "ordinal", &feed->at.ordinal, err));
+    return leati_state_get_i64(state, "taken", &feed->taken, err);
 }
 
 /* Brings a sequence into the state that it had at the checkpoint: by its declared state or, if on_epoch_end declares
@@ -128,8 +125,8 @@ static leat_status load_feed(const leati_fit_loop *loop, const char *name, leati
 static leat_status restore_sequence(const leati_fit_loop *loop, const leat_sequence *sequence,
                                     const char *name, leati_fit_feed *feed, leat_error *err) {
     leat_state state = {.image = &loop->checkpoints.image};
-    LEATI_TRY(load_feed(loop, name, feed, err));
     snprintf(state.prefix, sizeof state.prefix, "%s/", name);
+    LEATI_TRY(load_feed(&state, feed, err));
     if (sequence->state_bytes > 0)
         return leat_state_get(&state, "sequence", sequence->state, sequence->state_bytes, err);
     if (!sequence->on_epoch_end) return LEAT_OK;

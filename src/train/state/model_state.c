@@ -11,7 +11,6 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "json/json.h"
-#include "leat/inspect.h"
 #include "leat/train.h"
 #include "nn/model/model.h"
 #include "nn/optimizers/optimizer.h"
@@ -56,11 +55,8 @@ static leat_status write_arguments(json_t *arguments, leati_text *text, leat_err
 
 static leat_status describe_training(const leat_model *model, leati_text *text, leat_error *err) {
     json_t *arguments = NULL;
-    char *json = NULL;
-    LEATI_TRY(leat_model_training_config(model, &json, err));
-    leat_status status = leati_json_parse(&arguments, json, strlen(json), err);
-    leat_string_free(json);
-    if (status == LEAT_OK) status = write_arguments(arguments, text, err);
+    LEATI_TRY(leati_model_training_config(model, &arguments, err));
+    leat_status status = write_arguments(arguments, text, err);
     json_decref(arguments);
     return status;
 }
