@@ -98,11 +98,8 @@ static int close_output(fit_run *run, int code) {
 static int write_history(const fit_run *run, char *json) {
     char path[CLI_PATH_BYTES];
     leat_error err = {0};
-    size_t length = strlen(json);
     cli_folder_path(path, &run->folder, "history.json");
-    json[length] = '\n';
-    leat_status status = leat_file_replace(path, json, length + 1, &err);
-    json[length] = '\0';
+    leat_status status = cli_replace_text(path, json, &err);
     return status == LEAT_OK ? CLI_SUCCESS : cli_fail(&run->session, &err);
 }
 

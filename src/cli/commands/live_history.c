@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/run/files.h"
 #include "cli/run/progress.h"
-#include "leat/file.h"
 #include "leat/train.h"
 
 /* The shortest times between two writes: at the end of an epoch, and within one.  Writing takes at most one part of
@@ -23,21 +23,12 @@ typedef struct live_history {
     bool warned;
 } live_history;
 
-/* Writes the history and a line break, as at the end of the fit. */
-static leat_status write_json(const char *path, char *json, leat_error *err) {
-    size_t length = strlen(json);
-    json[length] = '\n';
-    leat_status status = leat_file_replace(path, json, length + 1, err);
-    json[length] = '\0';
-    return status;
-}
-
 static void write_now(live_history *self, leat_training *training) {
     leat_error err = {0};
     char *json = NULL;
     int64_t start = cli_now_ns();
     leat_status status = leat_history_json(leat_training_history(training), &json, &err);
-    if (status == LEAT_OK) status = write_json(self->path, json, &err);
+    if (status == LEAT_OK) status = cli_replace_text(self->path, json, &err);
     leat_string_free(json);
     if (status != LEAT_OK && !self->warned) {
         leat_training_write(training, "the run cannot be followed: %s", err.message);

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads whole files.  Room: cli. */
+/* Reads and replaces whole files.  Room: cli. */
 #include "cli/run/files.h"
 
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+#include "leat/file.h"
 
 char *cli_read_file(const char *path, size_t *bytes) {
     FILE *file = fopen(path, "rb");
@@ -30,4 +33,12 @@ char *cli_read_file(const char *path, size_t *bytes) {
     if (data) data[used] = '\0';
     *bytes = used;
     return data;
+}
+
+leat_status cli_replace_text(const char *path, char *text, leat_error *err) {
+    size_t length = strlen(text);
+    text[length] = '\n';
+    leat_status status = leat_file_replace(path, text, length + 1, err);
+    text[length] = '\0';
+    return status;
 }

@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "cli/options/parse.h"
+#include "cli/run/files.h"
 #include "cli/text/say.h"
-#include "leat/file.h"
 #include "leat/model.h"
 #include "leat/source.h"
 #include "leat/version.h"
@@ -124,9 +124,7 @@ static int write_json(const char *folder, const json_t *record) {
     char *text = json_dumps(record, JSON_INDENT(2));
     if (!text) return no_memory();
     snprintf(path, sizeof path, "%s/run.json", folder);
-    size_t length = strlen(text);
-    text[length] = '\n'; /* in place of the final zero byte */
-    leat_status status = leat_file_replace(path, text, length + 1, &err);
+    leat_status status = cli_replace_text(path, text, &err);
     free(text);
     if (status == LEAT_OK) return CLI_SUCCESS;
     cli_say("leat fit: %s\n", err.message);
