@@ -6,6 +6,7 @@
 #include "base/os/clock.h"
 #include "base/error.h"
 #include "feed/interrupt.h"
+#include "feed/peek.h"
 #include "feed/stream.h"
 
 #define TICK_NS LEATI_PATIENCE_TICK_NS /* how often a waiting caller checks that its helper process runs */
@@ -243,6 +244,23 @@ leat_status leat_feed_get(leat_feed *feed, const leat_batch **batch, leat_error 
     }
     deliver(feed, batch);
     return LEAT_OK;
+}
+
+const leat_batch *leati_feed_peek(const leat_feed *feed) {
+    if (feed->head) return &feed->head->batch;
+    if (feed->pass_due || feed->generator_ended || feed->issued == feed->delivered ||
+        feed->ended != LEAT_OK || leati_feed_is_inline(feed))
+        return NULL;
+    leati_ring *ring = (leati_ring *)(uintptr_t)&feed->service.ring; /* looking changes nothing */
+    if (leati_ring_look(ring, feed->delivered) != LEATI_WAIT_READY) return NULL;
+    const leati_slot *slot = leati_ring_slot(ring, feed->delivered);
+    return slot->status == LEAT_OK && slot->batch.size > 0 ? &slot->batch : NULL;
+}
+
+void leati_feed_memory(const leat_feed *feed, void **memory, size_t *bytes) {
+    const leati_ring *ring = &feed->service.ring;
+    *memory = ring->data;
+    *bytes = ring->slot_count * ring->slot_bytes;
 }
 
 void leat_feed_release(leat_feed *feed) {
