@@ -10,12 +10,20 @@
 #include "base/os/file.h"
 #include "checkpoint/state.h"
 #include "engine/backend.h"
+#include "engine/device.h"
 #include "fuzz.h"
 #include "train/history/history.h"
 
 enum { header_bytes = 32, version_at = 8, bytes_at = 16, checksum_at = 24 };
 
-const leati_backend *const leati_backends[] = {NULL}; /* nothing is computed here */
+/* Nothing is computed here. */
+const leati_backend *const leati_backends[] = {NULL};
+leat_status leati_device_open(const char *name, leati_device **out, leat_error *err) {
+    (void)name;
+    (void)err;
+    *out = NULL;
+    return LEAT_ENOTSUP;
+}
 
 /* Gives the input the magic number, the version, the size and the checksum that a checkpoint must have: otherwise
  * nearly no input would reach the records. */

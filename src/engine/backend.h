@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "engine/device.h"
 #include "engine/op_semantics/op.h"
 #include "base/threads/thread_pool.h"
 #include "leat/error.h"
@@ -27,7 +28,16 @@ typedef struct leati_run {
     void *pack;
     bool packed;
     leati_thread_pool *pool; /* for leati_thread_pool_share; NULL: the caller is the only thread */
+    /* NULL: the plan runs on the host.  Otherwise `run` of a kernel adds work to the device's queue, and that work may
+     * be repeated without another call of `run`; for this reason it reads the seed and the step in `clock`. */
+    leati_device *device;
+    const uint64_t *clock; /* in the device's memory: the seed, then the step */
+    /* In the device's memory: where a kernel with `explain` reports a fault of its data; LEATI_NO_FAULT: none yet. */
+    uint64_t *fault;
 } leati_run;
+
+/* A fault that a kernel of a device finds in its data is one number, and the lowest number is reported. */
+#define LEATI_NO_FAULT UINT64_MAX
 
 typedef struct leati_kernel leati_kernel;
 struct leati_kernel {
@@ -48,6 +58,8 @@ struct leati_kernel {
     /* For reports: the number of copies into another layout, per packing and per run, and the bytes that they write. */
     int pack_reorders, reorders;
     size_t pack_reorder_bytes, reorder_bytes;
+    /* Kernels of a device: returns the error that the fault stands for.  NULL: the kernel reports no faults. */
+    leat_status (*explain)(const leati_kernel *kernel, uint64_t fault, leat_error *err);
     size_t output_bytes
         [LEATI_MAX_OUTPUTS]; /* 0: bytes of the output's shape; a kernel sets it for a workspace */
 };
@@ -70,10 +82,12 @@ typedef struct leati_task {
     bool deterministic;
     int present;
     /* True if the caller measures the kernels: an implementation then refuses nothing, and leaves no thread idle,
-     * because of a rule of thumb about speed. */
+     * because of a rule of thumb about speed.  On a device: the implementation itself may measure how it computes the
+     * task.  Otherwise it chooses by rules, so that all processes compute the same bytes. */
     bool measured;
     /* The kernel of the forward node whose gradient this task computes, and whose workspace is an input; or NULL. */
     const leati_kernel *forward;
+    leati_device *device; /* the device that runs the kernel; NULL: the host */
 } leati_task;
 
 /* The least number of operations for which more than one thread pays: about 30 us of one core.  On two Zen 3 cores, two
@@ -105,12 +119,49 @@ typedef struct leati_implementation {
 
 #define LEATI_REASON_BYTES 96
 
+/* Several nodes that one kernel of a device computes.  There are four sorts.
+ * Element-wise ops of one shape (engine/plan/fuse_elementwise.c): ELTWISE, ELTWISE_BWD, BINARY of f32 or bf16, DROPOUT,
+ * and CAST to f32 or bf16.  Their results have the shape of `whole`; the operands of BINARY may be broadcast to it.
+ * Moving averages (engine/plan/fuse_averages.c): MOVING_AVERAGE, whose operands are its state and its value, and before
+ * some of them the ELTWISE linear that computes the value.  No two states overlap.
+ * Products (engine/plan/fuse_products.c): a MATMUL of inputs 0 and 1, of rank 2 or more, without bias; then ELTWISE_BWD
+ * whose diff_dst is its result, which nobody else reads; or, before it, REDUCE of input 1, a sum over axis 0 of two.
+ * Losses (the same file): SOFTMAX_XENT of inputs 0 and 1; then BINARY, which multiplies its gradient, which nobody else
+ * reads, by input 2, a scalar or one number for each row.  Output 1 is the loss.
+ * The outputs do not share memory with an input. */
+#define LEATI_GROUP_MOST    32 /* members */
+#define LEATI_GROUP_INPUTS  32
+#define LEATI_GROUP_OUTPUTS LEATI_MAX_OUTPUTS
+#define LEATI_GROUP_NOTHING INT32_MAX
+
+typedef struct leati_group_member {
+    leati_op op;
+    const leati_attrs *attrs;
+    /* At least 0: the index of an input.  Negative: -1 - the index of an earlier member, whose result it is. */
+    int32_t operands[2]; /* LEATI_GROUP_NOTHING: absent */
+    int32_t output; /* index of the output that is the result; LEATI_GROUP_NOTHING: only members read it */
+} leati_group_member;
+
+typedef struct leati_group {
+    int length, input_count, output_count;
+    leati_group_member members[LEATI_GROUP_MOST]; /* in program order */
+    leati_desc inputs[LEATI_GROUP_INPUTS];
+    leati_desc outputs[LEATI_GROUP_OUTPUTS]; /* output 0 is the last member's result */
+    leati_desc whole;                        /* of element-wise ops */
+    bool deterministic;                      /* as in leati_task; of products */
+    leati_device *device;
+} leati_group;
+
 typedef struct leati_backend {
     const char *name;
     const leati_implementation *implementations; /* for each op, in order of preference */
     size_t count;
     /* Names the version on which the backend's speed depends; NULL: only the CPU and leat's version matter. */
     void (*name_version)(char *out, size_t bytes);
+    /* Fills *kernel for a group, or refuses it, as leati_implementation.prepare does.  args: the group's inputs, then
+     * its outputs.  Output 0 may have the memory of an input with the same type and number of elements, if the group
+     * has element-wise ops.  NULL: it refuses all groups. */
+    leat_status (*prepare_group)(const leati_group *group, leati_kernel *kernel, char *why, leat_error *err);
 } leati_backend;
 
 /* The backends in order of preference, with NULL at the end.  src/leat.c defines this table; a test program defines its

@@ -30,6 +30,15 @@
         .then = &(const leati_eltwise){.function = (f), .a = (pa), .b = (pb)}, .bends = true                 \
     }
 
+/* Shapes at the edges of a GPU's tiles: a window of `size`, without padding. */
+#define TILES(title, side, channels, filters, size, step, apart)                                             \
+    {                                                                                                        \
+        .name = "conv in tiles, " title, .op = LEATI_OP_CONV,                                                \
+        .attrs = {.conv = {W2(size, step, apart, 0, 0), .groups = 1}}, .input_count = 3,                     \
+        .inputs = {OP_F32(1, side, side, channels), OP_F32(size, size, channels, filters), OP_F32(filters)}, \
+        .bends = true                                                                                        \
+    }
+
 /* Whole panels again, with strides. */
 #define STEPS_OF_PANELS(size, side)                                                                          \
     {                                                                                                        \
@@ -75,6 +84,58 @@ const op_case cases_conv[] = {
                         .groups = 2}},
      .input_count = 3,
      .inputs = {OP_F32(1, 3, 2, 4, 4), OP_F32(2, 1, 2, 2, 6), OP_F32(6)}},
+    {.name = "conv of 45 products, uneven padding, stride 2",
+     .op = LEATI_OP_CONV,
+     .attrs = {.conv = {W2(3, 2, 1, 0, 1), .groups = 1}},
+     .input_count = 3,
+     .inputs = {OP_F32(2, 4, 6, 5), OP_F32(3, 3, 5, 6), OP_F32(6)}},
+    {.name = "conv of 45 products, more padding before, dilated",
+     .op = LEATI_OP_CONV,
+     .attrs = {.conv = {W2(3, 1, 2, 3, 1), .groups = 1}},
+     .input_count = 3,
+     .inputs = {OP_F32(1, 4, 3, 5), OP_F32(3, 3, 5, 2), OP_F32(2)}},
+    {.name = "conv of 36 products, stride 2, a row left over",
+     .op = LEATI_OP_CONV,
+     .attrs = {.conv = {W2(2, 2, 1, 0, 0), .groups = 1}},
+     .input_count = 2,
+     .inputs = {OP_F32(2, 5, 4, 9), OP_F32(2, 2, 9, 8)}},
+    {.name = "conv of one axis, causal, 48 products",
+     .op = LEATI_OP_CONV,
+     .attrs = {.conv = {.window =
+                            {.spatial = 1, .kernel = {3}, .stride = {1}, .dilation = {2}, .pad_before = {4}},
+                        .groups = 1}},
+     .input_count = 3,
+     .inputs = {OP_F32(2, 6, 16), OP_F32(3, 16, 8), OP_F32(8)}},
+    {.name = "conv of three axes, 64 products",
+     .op = LEATI_OP_CONV,
+     .attrs = {.conv = {.window = {.spatial = 3,
+                                   .kernel = {2, 2, 2},
+                                   .stride = {1, 2, 1},
+                                   .dilation = {1, 1, 1},
+                                   .pad_after = {1, 0, 1}},
+                        .groups = 1}},
+     .input_count = 3,
+     .inputs = {OP_F32(1, 2, 3, 2, 8), OP_F32(2, 2, 2, 8, 3), OP_F32(3)}},
+    {.name = "conv of two groups, 45 products",
+     .op = LEATI_OP_CONV,
+     .attrs = {.conv = {W2(3, 1, 1, 1, 1), .groups = 2}},
+     .input_count = 3,
+     .inputs = {OP_F32(1, 3, 3, 10), OP_F32(3, 3, 5, 4), OP_F32(4)}},
+    {.name = "conv depthwise, stride 2, eight channels",
+     .op = LEATI_OP_CONV,
+     .attrs = {.conv = {W2(3, 2, 1, 0, 1), .groups = 8}},
+     .input_count = 3,
+     .inputs = {OP_F32(2, 4, 6, 8), OP_F32(3, 3, 1, 8), OP_F32(8)}},
+    {.name = "conv depthwise 5x5, sixteen channels",
+     .op = LEATI_OP_CONV,
+     .attrs = {.conv = {W2(5, 1, 1, 2, 2), .groups = 16}},
+     .input_count = 2,
+     .inputs = {OP_F32(1, 3, 6, 16), OP_F32(5, 5, 1, 16)}},
+    {.name = "transposed of 45 products, uneven padding",
+     .op = LEATI_OP_CONV_BWD_DATA,
+     .attrs = {.conv = {W2(3, 2, 1, 0, 1), .groups = 1, .size = {4, 6}}},
+     .input_count = 2,
+     .inputs = {OP_F32(1, 2, 3, 5), OP_F32(3, 3, 8, 5)}},
     {.name = "transposed, one axis, stride 3",
      .op = LEATI_OP_CONV_BWD_DATA,
      .attrs = {.conv = {.window = {.spatial = 1, .kernel = {2}, .stride = {3}, .dilation = {1}},
@@ -162,5 +223,13 @@ const op_case cases_conv[] = {
     FUSED_PANELS("silu", 1, 3, LEATI_FN_SILU, 0, 0),
     STEPS_OF_PANELS(1, 4),
     STEPS_OF_PANELS(3, 5),
+    TILES("more than 128 pixels and filters", 23, 4, 132, 1, 2, 1),
+    TILES("of more pixels than 128, 12 filters", 14, 4, 12, 3, 1, 1),
+    TILES("of 20 channels, 36 filters, stride 2", 9, 20, 36, 3, 2, 1),
+    TILES("of stride 2 and dilation 2", 12, 8, 32, 3, 2, 2),
+    TILES("of stride 2 and dilation 3", 12, 4, 8, 3, 2, 3),
+    TILES("of three channels, 64 filters", 12, 3, 64, 5, 2, 1),
+    TILES("of one channel, 32 filters", 14, 1, 32, 3, 1, 1),
+    TILES("of 6 channels, 7 filters, stride 2", 9, 6, 7, 3, 2, 1),
     {0},
 };

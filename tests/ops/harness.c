@@ -34,6 +34,9 @@ typedef struct trial {
     leati_plan *plan;
     leati_arena *arena;
     unsigned char *states; /* memory of written inputs */
+    leati_device *device;
+    void *device_states; /* the same on the device */
+    size_t state_bytes;
     size_t state_offset[OP_MAX_INPUTS];
     leati_value outputs[LEATI_MAX_OUTPUTS], gradients[OP_MAX_INPUTS];
 } trial;
@@ -155,6 +158,7 @@ typedef struct manner {
     const leati_backend *backend;
     int threads;
     bool gradients, bf16; /* bf16: every tensor that may be bf16 is */
+    leati_device *device; /* NULL: the host */
 } manner;
 
 static leati_value make_input(const subject *s, leati_graph *g, int i, size_t state_offset) {
@@ -180,7 +184,7 @@ static void trial_init(trial *t, subject *s, const manner *m) {
     size_t used = 0;
     *t = (trial){0};
     assert_int_equal(leati_graph_create(&g, &err), LEAT_OK);
-    assert_int_equal(leati_arena_create(&t->arena, &err), LEAT_OK);
+    assert_int_equal(leati_arena_create_on(&t->arena, m->device, &err), LEAT_OK);
     for (int i = 0; i < s->c->input_count; ++i) {
         t->state_offset[i] = used;
         inputs[i] = make_input(s, g, i, used);
@@ -188,6 +192,10 @@ static void trial_init(trial *t, subject *s, const manner *m) {
         if (is_written(s, i) && inputs[i] >= 0) used += leati_align(leati_desc_bytes(&s->c->inputs[i].desc));
     }
     t->states = allocate(used);
+    t->device = m->device;
+    t->state_bytes = used;
+    if (m->device)
+        assert_int_equal(m->device->class->allocate(m->device, used, &t->device_states, &err), LEAT_OK);
     leati_graph_store_bf16(g, m->bf16);
     leati_graph_node(g, s->c->op, &s->c->attrs, s->c->input_count, read, t->outputs);
     if (s->c->then) t->outputs[0] = leati_eltwise_of(g, t->outputs[0], *s->c->then);
@@ -198,7 +206,7 @@ static void trial_init(trial *t, subject *s, const manner *m) {
     learn_outputs(s, g, t);
     if (m->gradients && s->descriptor->gradient) add_gradients(s, g, inputs, t);
     leati_plan_options options = {.threads = m->threads, .backends = backends, .arena = t->arena};
-    options.slabs[LEATI_SLAB_SLOT0] = t->states;
+    options.slabs[LEATI_SLAB_SLOT0] = m->device ? t->device_states : t->states;
     if (leati_plan_create(&t->plan, &g, &options, &err) != LEAT_OK)
         fail_msg("%s: %s", s->c->name, err.message);
 }
@@ -206,6 +214,7 @@ static void trial_init(trial *t, subject *s, const manner *m) {
 static void trial_fini(trial *t) {
     leati_plan_destroy(&t->plan);
     leati_arena_destroy(&t->arena);
+    if (t->device) t->device->class->release(t->device, t->device_states);
     leati_free(t->states);
 }
 
@@ -217,7 +226,14 @@ static void trial_run(const trial *t, const subject *s) {
         if (s->data[i] && is_written(s, i))
             memcpy(t->states + t->state_offset[i], s->data[i], leati_desc_bytes(&s->c->inputs[i].desc));
     }
-    if (leati_plan_run(t->plan, inputs, 5, 3, &err) != LEAT_OK) fail_msg("%s: %s", s->c->name, err.message);
+    const leati_device_class *class = t->device ? t->device->class : NULL;
+    leat_status status = LEAT_OK;
+    if (class) status = class->copy_in(t->device, t->device_states, t->states, t->state_bytes, &err);
+    if (status == LEAT_OK) status = leati_plan_run(t->plan, inputs, 5, 3, &err);
+    if (class && status == LEAT_OK)
+        status = class->copy_out(t->device, t->states, t->device_states, t->state_bytes, &err);
+    if (class && status == LEAT_OK) status = class->wait(t->device, &err);
+    if (status != LEAT_OK) fail_msg("%s: %s", s->c->name, err.message);
 }
 
 static double loss_in_double(const trial *t, const subject *s) {
@@ -353,6 +369,29 @@ void op_check_bf16(const op_case *c, const leati_backend *backend, int threads) 
     trial_init(&reference, &s, &(manner){.backend = &leati_backend_ref, .threads = 1, .gradients = true});
     trial_run(&reference, &s);
     compare_trials(&t, &reference, &s, BF16_TOLERANCE);
+    trial_fini(&reference);
+    trial_fini(&t);
+    subject_fini(&s);
+}
+
+void op_check_on(const op_case *c, leati_device *device, bool bf16) {
+    subject s;
+    trial t, reference;
+    double tolerance = c->tolerance > 0 ? c->tolerance : 1e-5;
+    subject_init(&s, c);
+    if (bf16) round_inputs(&s);
+    trial_init(&t, &s,
+               &(manner){.backend = &leati_backend_ref,
+                         .threads = 1,
+                         .gradients = true,
+                         .bf16 = bf16,
+                         .device = device});
+    trial_init(&reference, &s, &(manner){.backend = &leati_backend_ref, .threads = 1, .gradients = true});
+    trial_run(&reference, &s);
+    for (int run = 0; run < 3; ++run) { /* piece by piece, recorded, repeated */
+        trial_run(&t, &s);
+        compare_trials(&t, &reference, &s, bf16 && tolerance < BF16_TOLERANCE ? BF16_TOLERANCE : tolerance);
+    }
     trial_fini(&reference);
     trial_fini(&t);
     subject_fini(&s);

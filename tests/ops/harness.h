@@ -91,6 +91,8 @@ OP_FAMILY_LIST(OP_FAMILY_DECLARED)
  * that `backend` declines.  threads: number of threads to compute with. */
 void op_check(const op_case *c, const leati_backend *backend, int threads);
 /* Like op_check(), but compares bf16, wherever the engine allows it, with ref in f32. */
+/* Like op_check() without finite differences, on a device. */
+void op_check_on(const op_case *c, leati_device *device, bool bf16);
 void op_check_bf16(const op_case *c, const leati_backend *backend, int threads);
 
 #endif

@@ -75,7 +75,8 @@ static bool serves(const leati_backend *backend, leati_op op) {
     return false;
 }
 
-/* docs/backends.md has a row for each op, in the order of the op table, and no other row. */
+/* docs/backends.md has a row for each op, in the order of the op table, and no other row.  test_cuda_ops checks the
+ * column of the CUDA backend. */
 static void the_page_says_who_serves(void **state) {
     static char page[65536];
     (void)state;
@@ -83,9 +84,9 @@ static void the_page_says_who_serves(void **state) {
     assert_non_null(file);
     page[fread(page, 1, sizeof page - 1, file)] = '\0';
     (void)fclose(file);
-    char *at = strstr(page, "|---|---|---|---|\n"), row[512];
+    char *at = strstr(page, "|---|---|---|---|---|\n"), row[512];
     assert_non_null(at);
-    at += strlen("|---|---|---|---|\n");
+    at += strlen("|---|---|---|---|---|\n");
     for (int op = 0; op < LEATI_OP_COUNT; ++op) {
         bool native = serves(&leati_backend_native, (leati_op)op),
              onednn = serves(&leati_backend_onednn, (leati_op)op);

@@ -56,10 +56,12 @@ static leat_status run_apply(const leati_kernel *kernel, void *const *args, cons
     return LEAT_OK;
 }
 
-/* Sets diff to the gradient with respect to dst, with 0 where a fused max(x, 0) gave 0 (rectified may be NULL). */
-static void mask(const norm_state *s, const float *diff_dst, const float *rectified, float *diff) {
+/* Sets diff to the gradient with respect to dst, with 0 where a fused max(x, 0) gave 0 (rectified and more may be
+ * NULL). */
+static void mask(const norm_state *s, const float *diff_dst, const float *rectified, const float *more,
+                 float *diff) {
     for (int64_t i = 0; i < s->rows * s->channels; i++)
-        diff[i] = diff_dst[i] * (!rectified || rectified[i] > 0 ? 1.0f : 0.0f);
+        diff[i] = (diff_dst[i] + (more ? more[i] : 0)) * (!rectified || rectified[i] > 0 ? 1.0f : 0.0f);
 }
 
 /* With y = (src - mean) / sqrt(variance + epsilon) and n rows, per channel:
@@ -72,7 +74,7 @@ static leat_status run_bwd(const leati_kernel *kernel, void *const *args, const 
     void *const *out = args + s->inputs;
     float *diff_src = out[0], *diff_gamma = out[1], *diff_beta = out[2], *diff = run->scratch;
     (void)err;
-    mask(s, args[4], s->inputs > 5 ? args[5] : NULL, diff);
+    mask(s, args[4], s->inputs > 5 ? args[5] : NULL, s->inputs > 7 ? args[7] : NULL, diff);
     if (out[3]) memcpy(out[3], diff, (size_t)(s->rows * s->channels) * sizeof *diff);
     for (int64_t c = 0; c < s->channels; c++) {
         double inverse = 1 / sqrt((double)variance[c] + (double)s->epsilon), sum = 0, sum_y = 0;

@@ -23,4 +23,8 @@ static inline int64_t leati_index_at(leat_dtype dtype, const void *data, int64_t
 leat_status leati_index_fail(const leati_desc *indices, const void *data, int64_t i, int64_t limit,
                              leat_error *err);
 
+/* The same for a device, which reads the index itself: `number` is its value. */
+leat_status leati_index_fail_number(const leati_desc *indices, double number, int64_t i, int64_t limit,
+                                    leat_error *err);
+
 #endif

@@ -44,12 +44,13 @@ typedef struct leati_desc {
  *   RESAMPLE           src (N, spatial..., C) -> dst; each spatial axis is attrs.resample.factor times as long
  *                      (engine/op_semantics/resample.h)
  *   RESAMPLE_BWD       diff_dst -> diff_src
- *   BATCH_NORM         src, gamma?, beta? -> dst, mean, variance (biased).  Normalizes over the last axis with the
- *                      statistics of the batch
+ *   BATCH_NORM         src, gamma?, beta? -> dst, mean, variance (biased), workspace (like POOLING's).  Normalizes
+ *                      over the last axis with the statistics of the batch
  *   BATCH_NORM_APPLY   src, gamma?, beta?, mean, variance -> dst.  Normalizes with the given statistics
- *   BATCH_NORM_BWD     src, gamma?, mean, variance, diff_dst, rectified? -> diff_src, diff_gamma, diff_beta, diff
- *                      (outputs may be unused).  diff is diff_dst where `rectified` is above 0 or absent, and 0
- *                      elsewhere; the gradients are computed from diff
+ *   BATCH_NORM_BWD     src, gamma?, mean, variance, diff_dst, rectified?, workspace?, more? -> diff_src, diff_gamma,
+ *                      diff_beta, diff (outputs may be unused).  diff is diff_dst + more where `rectified` is above 0
+ *                      or absent, and 0 elsewhere; the gradients are computed from diff.  With a workspace, `rectified`
+ *                      is dst of the forward node, into which a function is fused
  *   GROUP_NORM         src, gamma? (C), beta? (C) -> dst, mean, 1 / sqrt(variance + epsilon), the last two (rows,
  *                      groups).  src is seen as (rows, places, groups, C / groups); its first attrs.group_norm.samples
  *                      axes are the rows (engine/op_semantics/group_norm.h).  The moments of a row are computed over

@@ -29,8 +29,10 @@ static leat_status infer_batch_norm(const leati_attrs *attrs, int input_count, c
                           "expected at least one sample to compute statistics, received none");
     if (input_count > 1) LEATI_TRY(expect_channels(&in[1], channels, "gamma", err));
     if (input_count > 2) LEATI_TRY(expect_channels(&in[2], channels, "beta", err));
+    int64_t none = 0; /* A kernel that needs a workspace sets its size in output_bytes. */
     out[0] = in[0];
     out[1] = out[2] = leati_desc_make(LEAT_F32, 1, &channels);
+    out[3] = leati_desc_make(LEAT_U8, 1, &none);
     return LEAT_OK;
 }
 
@@ -58,6 +60,8 @@ static leat_status infer_bwd(const leati_attrs *attrs, int input_count, const le
         return leati_fail(err, LEAT_ESHAPE, "expected mean, variance, and diff_dst with the shape of src");
     if (input_count > 5 && in[5].rank >= 0 && !leati_desc_same_shape(&in[5], &in[0]))
         return leati_fail(err, LEAT_ESHAPE, "expected `rectified` with the shape of src");
+    if (input_count > 7 && in[7].rank >= 0 && !leati_desc_same_shape(&in[7], &in[0]))
+        return leati_fail(err, LEAT_ESHAPE, "expected `more` with the shape of src");
     out[0] = out[3] = in[0];
     out[1] = out[2] = leati_desc_make(LEAT_F32, 1, &channels);
     return LEAT_OK;
@@ -92,9 +96,9 @@ static void gradient_batch_norm(leati_graph *graph, const leati_node *node, cons
     leati_value gamma = node->input_count > 1 ? node->inputs[1] : LEATI_NONE;
     leati_value outputs[4] = {LEATI_NONE, LEATI_NONE, LEATI_NONE, LEATI_NONE};
     if (diff_outputs[0] != LEATI_NONE) {
-        leati_value inputs[] = {node->inputs[0],  gamma,           node->outputs[1],
-                                node->outputs[2], diff_outputs[0], LEATI_NONE};
-        leati_graph_node(graph, LEATI_OP_BATCH_NORM_BWD, &node->attrs, 6, inputs, outputs);
+        leati_value inputs[] = {node->inputs[0], gamma,      node->outputs[1], node->outputs[2],
+                                diff_outputs[0], LEATI_NONE, LEATI_NONE,       LEATI_NONE};
+        leati_graph_node(graph, LEATI_OP_BATCH_NORM_BWD, &node->attrs, 8, inputs, outputs);
     }
     if (wanted[0]) diff_inputs[0] = through_statistics(graph, node, diff_outputs, outputs[0]);
     for (int i = 1; i < node->input_count && i < 3; i++)
@@ -126,7 +130,7 @@ static void gradient_apply(leati_graph *graph, const leati_node *node, const int
 const leati_op_descriptor leati_op_batch_norm = {.name = "batch_norm",
                                                  .min_inputs = 1,
                                                  .max_inputs = 3,
-                                                 .outputs = 3,
+                                                 .outputs = 4,
                                                  .optional = 1u << 1 | 1u << 2,
                                                  .infer = infer_batch_norm,
                                                  .gradient = gradient_batch_norm};
@@ -139,8 +143,8 @@ const leati_op_descriptor leati_op_batch_norm_apply = {.name = "batch_norm_apply
                                                        .gradient = gradient_apply};
 const leati_op_descriptor leati_op_batch_norm_bwd = {.name = "batch_norm_bwd",
                                                      .min_inputs = 5,
-                                                     .max_inputs = 6,
+                                                     .max_inputs = 8,
                                                      .outputs = 4,
                                                      .flags = LEATI_OP_OPTIONAL_OUTPUTS,
-                                                     .optional = 1u << 1 | 1u << 5,
+                                                     .optional = 1u << 1 | 1u << 5 | 1u << 6 | 1u << 7,
                                                      .infer = infer_bwd};

@@ -25,15 +25,19 @@ static void gradient(leati_graph *g, const leati_node *node, const leati_value *
     if (wanted[0]) diff_inputs[0] = leati_graph_node(g, LEATI_OP_GATHER_BWD, &attrs, 2, inputs, NULL);
 }
 
-leat_status leati_index_fail(const leati_desc *indices, const void *data, int64_t i, int64_t limit,
-                             leat_error *err) {
+leat_status leati_index_fail_number(const leati_desc *indices, double number, int64_t i, int64_t limit,
+                                    leat_error *err) {
     const int64_t samples = indices->rank > 0 ? indices->shape[0] : 1,
                   each = leati_desc_count(indices) / samples;
     return leati_fail_sample(
         err, LEAT_EINVAL, i / each,
         "expected an index from 0 to %lld, received %.15g at place %lld of sample %lld of the batch",
-        (long long)limit - 1, leati_number_at(indices->dtype, data, i), (long long)(i % each),
-        (long long)(i / each));
+        (long long)limit - 1, number, (long long)(i % each), (long long)(i / each));
+}
+
+leat_status leati_index_fail(const leati_desc *indices, const void *data, int64_t i, int64_t limit,
+                             leat_error *err) {
+    return leati_index_fail_number(indices, leati_number_at(indices->dtype, data, i), i, limit, err);
 }
 
 const leati_op_descriptor leati_op_gather = {.name = "gather",

@@ -23,7 +23,7 @@ static bool runs(const leati_plan *plan, int32_t n) {
 
 static bool node_writes(const leati_plan *plan, int32_t n, const leati_value_info *state) {
     const leati_node *node = leati_plan_node(plan, n);
-    uint32_t mask = leati_op_descriptor_of(node->op)->writes;
+    uint32_t mask = leati_plan_writes(plan, n);
     for (int i = 0; i < node->input_count && i < 32; ++i)
         if ((mask >> i & 1u) && overlaps(plan, node->inputs[i], state)) return true;
     for (int i = 0; i < node->output_count; ++i)

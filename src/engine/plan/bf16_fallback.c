@@ -90,8 +90,13 @@ static leat_status run_fallback(const leati_kernel *kernel, void *const *args, c
     return LEAT_OK;
 }
 
+static leat_status explain(const leati_kernel *kernel, uint64_t fault, leat_error *err) {
+    const fallback *w = kernel->state;
+    return w->inside.explain(&w->inside, fault, err);
+}
+
 /* Finds the kernel that converts one argument from or to f32. */
-static leat_status choose_cast(const leati_plan *plan, const leati_task *task, conversion *p,
+static leat_status choose_cast(const leati_backend *const *backends, const leati_task *task, conversion *p,
                                leat_error *err) {
     const leati_desc *bf16 = desc_of(task, p->arg);
     const leati_desc f32 = as_f32(bf16);
@@ -104,18 +109,19 @@ static leat_status choose_cast(const leati_plan *plan, const leati_task *task, c
                        .outputs = p->out ? bf16 : &f32,
                        .threads = task->threads,
                        .deterministic = task->deterministic,
-                       .present = task->present};
+                       .present = task->present,
+                       .device = task->device};
     leati_text declined = {0};
     leat_status status = LEAT_OK;
-    for (const leati_backend *const *backend = plan->options.backends;
-         *backend && !p->cast.run && status == LEAT_OK; ++backend)
-        status = leati_plan_ask(*backend, &cast, &p->cast, &declined, err);
+    for (; *backends && !p->cast.run && status == LEAT_OK; ++backends)
+        status = leati_plan_ask(*backends, &cast, &p->cast, &declined, err);
     leati_text_fini(&declined);
     LEATI_TRY(status);
     return p->cast.run ? LEAT_OK : leati_fail(err, LEAT_ENOTSUP, "no backend can convert bfloat16");
 }
 
-static leat_status prepare(const leati_plan *plan, const leati_task *task, fallback *w, leat_error *err) {
+static leat_status prepare(const leati_backend *const *backends, const leati_task *task, fallback *w,
+                           leat_error *err) {
     w->arg_count = task->input_count + task->output_count;
     for (int i = 0; i < w->arg_count; ++i) {
         if (!is_bf16(desc_of(task, i))) continue;
@@ -123,13 +129,13 @@ static leat_status prepare(const leati_plan *plan, const leati_task *task, fallb
         conversion *p = &w->conversions[w->conversion_count++];
         *p = (conversion){.arg = i, .out = i >= task->input_count, .offset = w->inside_offset};
         w->inside_offset += leati_align(leati_desc_bytes(&f32));
-        LEATI_TRY(choose_cast(plan, task, p, err));
+        LEATI_TRY(choose_cast(backends, task, p, err));
     }
     return LEAT_OK;
 }
 
-leat_status leati_plan_make_f32_fallback(const leati_plan *plan, const leati_task *task, leati_kernel *kernel,
-                                         leat_error *err) {
+leat_status leati_plan_make_f32_fallback(const leati_backend *const *backends, const leati_task *task,
+                                         leati_kernel *kernel, leat_error *err) {
     int count = count_bf16(task);
     size_t bytes = sizeof(fallback) + (size_t)count * sizeof(conversion);
     fallback *w = leati_calloc(1, bytes);
@@ -138,7 +144,8 @@ leat_status leati_plan_make_f32_fallback(const leati_plan *plan, const leati_tas
     kernel->state = w;
     kernel->destroy = destroy;
     kernel->run = run_fallback;
-    LEATI_TRY(prepare(plan, task, w, err));
+    if (kernel->explain) kernel->explain = explain;
+    LEATI_TRY(prepare(backends, task, w, err));
     snprintf(kernel->implementation, sizeof kernel->implementation, "%.50s as f32", w->inside.implementation);
     kernel->scratch_bytes += w->inside_offset;
     return LEAT_OK;

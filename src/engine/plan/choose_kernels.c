@@ -45,7 +45,9 @@ static void make_assignment(const leati_plan *plan, const leati_node *node, assi
                            .threads = deterministic ? LEATI_FIXED_PARTS : plan->options.threads,
                            .deterministic = deterministic,
                            .present = plan->options.threads,
-                           .forward = forward && forward->run ? forward : NULL};
+                           .measured = leati_plan_device(plan) && plan->options.measures && !deterministic,
+                           .forward = forward && forward->run ? forward : NULL,
+                           .device = leati_plan_device(plan)};
 }
 
 leat_status leati_plan_ask(const leati_backend *backend, const leati_task *task, leati_kernel *kernel,
@@ -78,6 +80,52 @@ static leat_status fail_refused(const leati_plan *plan, int32_t n, leat_error *e
                       leati_op_descriptor_of(node->op)->name, declined ? ": " : "", declined ? declined : "");
 }
 
+/* The backends whose kernels run where the plan's memory is. */
+static const leati_backend *const *backends_of(const leati_plan *plan) {
+    const leati_device *device = leati_plan_device(plan);
+    return device ? device->backends : plan->options.backends;
+}
+
+leat_status leati_plan_ask_host(const leati_plan *plan, const leati_task *task, leati_kernel *kernel,
+                                leati_text *declined, leat_error *err) {
+    leati_desc inputs[LEATI_MAX_INPUTS], outputs[LEATI_MAX_OUTPUTS];
+    leati_task one = *task, wide;
+    one.threads = one.present = 1;
+    one.device = NULL;
+    for (const leati_backend *const *b = plan->options.backends; *b && !kernel->run; ++b)
+        LEATI_TRY(leati_plan_ask(*b, &one, kernel, declined, err));
+    if (kernel->run || !leati_task_has_bf16(task)) return LEAT_OK;
+    wide = one;
+    leati_task_as_f32(&one, inputs, outputs);
+    wide.inputs = inputs;
+    wide.outputs = outputs;
+    for (const leati_backend *const *b = plan->options.backends; *b && !kernel->run; ++b)
+        LEATI_TRY(leati_plan_ask(*b, &wide, kernel, declined, err));
+    return kernel->run ? leati_plan_make_f32_fallback(plan->options.backends, &one, kernel, err) : LEAT_OK;
+}
+
+leat_status leati_plan_host_kernel(const leati_plan *plan, int32_t n, leati_kernel *kernel, leat_error *err) {
+    leati_text declined = {0};
+    assignment a;
+    make_assignment(plan, leati_plan_node(plan, n), &a);
+    a.task.forward = NULL;
+    leat_status status = leati_plan_ask_host(plan, &a.task, kernel, &declined, err);
+    leati_text_fini(&declined);
+    if (status == LEAT_OK && !kernel->run) status = fail_refused(plan, n, err);
+    return status;
+}
+
+/* Finds a kernel of the host for an op that the plan's device does not serve. */
+static leat_status choose_on_host(leati_plan *plan, int32_t n, leat_error *err) {
+    leati_work *work = &plan->work[n];
+    assignment a;
+    const leati_node *node = leati_plan_node(plan, n);
+    make_assignment(plan, node, &a);
+    a.task.forward = node->forward >= 0 ? leati_kernel_on_host(&plan->work[node->forward].kernel) : NULL;
+    LEATI_TRY(leati_plan_ask_host(plan, &a.task, &work->kernel, &work->declined, err));
+    return work->kernel.run ? leati_plan_make_host_fallback(plan, &a.task, &work->kernel, err) : LEAT_OK;
+}
+
 /* Asks a backend for a kernel for node n with the first `length` nodes of its chain fused into it.  If `widened`,
  * the task has f32 in place of bf16. */
 static leat_status ask_for_chain(leati_plan *plan, const leati_backend *backend, int32_t n,
@@ -98,7 +146,7 @@ static leat_status ask_for_chain(leati_plan *plan, const leati_backend *backend,
     LEATI_TRY(leati_plan_ask(backend, &task, &work->kernel, &work->declined, err));
     if (!work->kernel.run) return LEAT_OK;
     leati_plan_tune(plan, &node, &task, work);
-    if (widened) LEATI_TRY(leati_plan_make_f32_fallback(plan, &a.task, &work->kernel, err));
+    if (widened) LEATI_TRY(leati_plan_make_f32_fallback(backends_of(plan), &a.task, &work->kernel, err));
     if (length > 0) leati_plan_fuse(plan, n, chain, length, &node);
     return LEAT_OK;
 }
@@ -110,10 +158,11 @@ static leat_status choose(leati_plan *plan, int32_t n, leat_error *err) {
     leati_chain chain;
     leati_plan_chain(plan, n, &chain);
     for (int widened = 0; widened < 2; ++widened)
-        for (const leati_backend *const *backend = plan->options.backends; *backend && !work->kernel.run;
+        for (const leati_backend *const *backend = backends_of(plan); *backend && !work->kernel.run;
              ++backend)
             for (int length = chain.length; length >= 0 && !work->kernel.run; --length)
                 LEATI_TRY(ask_for_chain(plan, *backend, n, &chain, length, widened, err));
+    if (!work->kernel.run && leati_plan_device(plan)) LEATI_TRY(choose_on_host(plan, n, err));
     return work->kernel.run ? LEAT_OK : fail_refused(plan, n, err);
 }
 

@@ -8,13 +8,16 @@
 
 /* ---- Figures of a step ---- */
 
-/* Writes names such as "eltwise relu", "conv+norm+add+relu" and "relu+batch_norm_bwd". */
+/* Writes names such as "eltwise relu", "conv+norm+add+relu" and "relu+batch_norm_bwd"; with a sum of gradients that the
+ * kernel computes, "add+relu+batch_norm_bwd". */
 static void name_step(const leati_node *node, char *out, size_t size) {
     char fused[LEATI_POST_TEXT_BYTES];
     bool function = node->op == LEATI_OP_ELTWISE || node->op == LEATI_OP_ELTWISE_BWD;
-    bool rectified = node->op == LEATI_OP_BATCH_NORM_BWD && node->inputs[5] >= 0;
-    snprintf(out, size, "%s%s%s%s%s%s", rectified ? "relu+" : "", leati_op_descriptor_of(node->op)->name,
-             function ? " " : "", function ? leati_function_name(node->attrs.eltwise.function) : "",
+    bool rectified = node->op == LEATI_OP_BATCH_NORM_BWD && node->input_count > 5 && node->inputs[5] >= 0;
+    bool adds = node->op == LEATI_OP_BATCH_NORM_BWD && node->input_count > 7 && node->inputs[7] >= 0;
+    snprintf(out, size, "%s%s%s%s%s%s%s", adds ? "add+" : "", rectified ? "relu+" : "",
+             leati_op_descriptor_of(node->op)->name, function ? " " : "",
+             function ? leati_function_name(node->attrs.eltwise.function) : "",
              node->attrs.post.kinds ? "+" : "", leati_post_text(fused, &node->attrs));
 }
 
@@ -69,7 +72,7 @@ static bool is_repeated(const leati_node *node, int input) {
 static void add_bytes(const leati_plan *plan, int32_t n, leati_plan_step *out) {
     const leati_node *node = leati_plan_node(plan, n);
     const leati_kernel *kernel = &plan->work[n].kernel;
-    uint32_t writes = leati_op_descriptor_of(node->op)->writes;
+    uint32_t writes = leati_plan_writes(plan, n);
     out->arena_bytes = leati_plan_scratch_bytes(&plan->work[n]);
     for (int i = 0; i < node->input_count; ++i) {
         if (node->inputs[i] < 0 || is_repeated(node, i)) continue;

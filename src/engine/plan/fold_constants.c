@@ -17,6 +17,8 @@ static bool can_fold(const leati_plan *plan, int32_t n) {
     if (!plan->work[n].needed || leati_op_descriptor_of(node->op)->writes ||
         (leati_op_descriptor_of(node->op)->flags & LEATI_OP_RANDOM))
         return false;
+    if (leati_plan_device(plan) && node->attrs.post.kinds)
+        return false; /* the host may have no kernel for it */
     for (int i = 0; i < node->input_count; ++i)
         if (!is_constant(plan, node->inputs[i])) return false;
     bool view = leati_op_descriptor_of(node->op)->flags & LEATI_OP_VIEW;
@@ -46,13 +48,22 @@ static void *argument_of(const leati_plan *plan, leati_value value) {
     return address.argument; /* kernels do not write their inputs */
 }
 
-static leat_status compute(leati_plan *plan, int32_t n, void **args, leat_error *err) {
-    const leati_kernel *kernel = &plan->work[n].kernel;
+static leat_status run_once(const leati_kernel *kernel, void **args, leat_error *err) {
     leati_run run = {.scratch = kernel->scratch_bytes ? leati_calloc_aligned(kernel->scratch_bytes) : NULL};
     if (kernel->scratch_bytes && !run.scratch)
         return leati_fail_memory(err, kernel->scratch_bytes, "a constant");
     leat_status status = kernel->run(kernel, args, &run, err);
     leati_free(run.scratch);
+    return status;
+}
+
+/* Computes node n on the host, on which its own kernel does not run if the plan has a device. */
+static leat_status compute(leati_plan *plan, int32_t n, void **args, leat_error *err) {
+    if (!leati_plan_device(plan)) return run_once(&plan->work[n].kernel, args, err);
+    leati_kernel kernel = {0};
+    LEATI_TRY(leati_plan_host_kernel(plan, n, &kernel, err));
+    leat_status status = run_once(&kernel, args, err);
+    if (kernel.destroy) kernel.destroy(kernel.state);
     return status;
 }
 

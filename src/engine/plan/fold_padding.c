@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fold padding: a PAD before a convolution, and a SLICE after a transposed convolution, become padding of the
  * convolution's window, so that the image is not copied.  This file also folds the gradient of max(x, 0) into the
- * gradient of the batch normalisation before it.  Room: engine. */
+ * gradient of the batch normalisation before it, and on a device a sum of two gradients.  Room: engine. */
 #include <math.h>
 
 #include "engine/plan/plan_private.h"
@@ -130,6 +130,68 @@ static void fuse_rectifier(leati_plan *plan, int32_t n) {
     plan->work[at].needed = false;
 }
 
+/* Returns true if `value` is a function of dst of the BATCH_NORM node, or of the sum of dst and another value.  The
+ * kernel of the node computes `value` then, or it computes no function. */
+static bool is_function_of(const leati_plan *plan, leati_value value, const leati_node *norm) {
+    int32_t at = leati_plan_value(plan, value)->producer;
+    if (at < 0 || leati_plan_node(plan, at)->op != LEATI_OP_ELTWISE) return false;
+    leati_value src = leati_plan_node(plan, at)->inputs[0];
+    if (src == norm->outputs[0]) return true;
+    int32_t sum = leati_plan_value(plan, src)->producer;
+    return sum >= 0 && leati_plan_node(plan, sum)->op == LEATI_OP_BINARY &&
+           leati_plan_node(plan, sum)->attrs.binary.kind == LEATI_ADD &&
+           is_reader(leati_plan_node(plan, sum), norm->outputs[0]);
+}
+
+/* Lets the BATCH_NORM_BWD node n read the workspace of its forward node. */
+static void share_workspace(leati_plan *plan, int32_t n) {
+    leati_node *node = leati_graph_node_mutable(plan->graph, n);
+    if (node->forward < 0 || node->inputs[5] < 0) return;
+    const leati_node *forward = leati_plan_node(plan, node->forward);
+    if (forward->op == LEATI_OP_BATCH_NORM && is_function_of(plan, node->inputs[5], forward))
+        node->inputs[6] = forward->outputs[3];
+}
+
+/* Returns true if the plan may join an addition of `value` and the node that computes it (fuse_elementwise.c). */
+static bool is_elementwise(const leati_plan *plan, leati_value value) {
+    int32_t at = leati_plan_value(plan, value)->producer;
+    if (at < 0) return false;
+    switch (leati_plan_node(plan, at)->op) {
+    case LEATI_OP_ELTWISE:
+    case LEATI_OP_ELTWISE_BWD:
+    case LEATI_OP_BINARY:
+    case LEATI_OP_CAST:
+    case LEATI_OP_DROPOUT: return true;
+    default: return false;
+    }
+}
+
+/* Lets the BATCH_NORM_BWD node n add up its diff_dst, if nothing else reads the sum. */
+static void fold_sum(leati_plan *plan, int32_t n) {
+    leati_node *node = leati_graph_node_mutable(plan->graph, n);
+    leati_value sum = node->inputs[4];
+    const leati_value_info *info = leati_plan_value(plan, sum);
+    if (info->producer < 0 || info->output || plan->place[sum].readers != 1 || node->inputs[7] >= 0) return;
+    const leati_node *add = leati_plan_node(plan, info->producer);
+    if (add->op != LEATI_OP_BINARY || add->attrs.binary.kind != LEATI_ADD || add->attrs.post.kinds) return;
+    for (int i = 0; i < 2; ++i) {
+        const leati_value_info *part = leati_plan_value(plan, add->inputs[i]);
+        if (part->storage == LEATI_IN_SLAB || part->desc.dtype != info->desc.dtype ||
+            !leati_desc_same_shape(&part->desc, &info->desc) || is_elementwise(plan, add->inputs[i]))
+            return;
+    }
+    node->inputs[4] = add->inputs[0];
+    node->inputs[7] = add->inputs[1];
+    plan->work[info->producer].needed = false;
+}
+
+static void fold_norm_gradient(leati_plan *plan, int32_t n) {
+    fuse_rectifier(plan, n);
+    if (!leati_plan_device(plan) || leati_plan_node(plan, n)->input_count < 8) return;
+    share_workspace(plan, n);
+    fold_sum(plan, n);
+}
+
 void leati_plan_fold_padding(leati_plan *plan) {
     if (plan->options.unfused) return;
     for (int32_t n = 0; n < plan->node_count; ++n) {
@@ -137,7 +199,7 @@ void leati_plan_fold_padding(leati_plan *plan) {
         leati_op op = leati_plan_node(plan, n)->op;
         if (op == LEATI_OP_PAD) fold_pad(plan, n);
         if (op == LEATI_OP_SLICE) fold_slice(plan, n);
-        if (op == LEATI_OP_BATCH_NORM_BWD) fuse_rectifier(plan, n);
+        if (op == LEATI_OP_BATCH_NORM_BWD) fold_norm_gradient(plan, n);
     }
     leati_plan_count_readers(plan);
 }

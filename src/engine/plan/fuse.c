@@ -63,12 +63,22 @@ static int32_t next_link(const leati_plan *plan, int32_t n, leati_value value, u
     return place->last_read;
 }
 
+/* Returns true if the node will be computed in advance (fold_constants.c), by a kernel of the host, in a plan of a
+ * device: the host may have no kernel for the fused op. */
+static bool is_folded_on_host(const leati_plan *plan, const leati_node *node) {
+    if (!leati_plan_device(plan)) return false;
+    for (int i = 0; i < node->input_count; ++i)
+        if (node->inputs[i] >= 0 && leati_plan_value(plan, node->inputs[i])->storage != LEATI_IN_CONSTANT)
+            return false;
+    return true;
+}
+
 void leati_plan_chain(const leati_plan *plan, int32_t n, leati_chain *chain) {
     const leati_node *node = leati_plan_node(plan, n);
     uint32_t kinds = node->attrs.post.kinds;
     leati_value value = node->output_count > 0 ? node->outputs[0] : LEATI_NONE;
     chain->length = 0;
-    if (plan->options.unfused || !fusable(node->op)) return;
+    if (plan->options.unfused || !fusable(node->op) || is_folded_on_host(plan, node)) return;
     while (chain->length < LEATI_CHAIN_MAX) {
         int32_t next = next_link(plan, n, value, kinds);
         if (next < 0) return;

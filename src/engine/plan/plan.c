@@ -11,16 +11,29 @@
 #include "base/memory.h"
 #include "engine/plan/plan_private.h"
 
-leat_status leati_arena_create(leati_arena **out, leat_error *err) {
+leat_status leati_arena_create_on(leati_arena **out, leati_device *device, leat_error *err) {
     *out = leati_calloc(1, sizeof **out);
-    return *out ? LEAT_OK : leati_fail_memory(err, sizeof **out, "an arena");
+    if (!*out) return leati_fail_memory(err, sizeof **out, "an arena");
+    (*out)->device = (*out)->packs.device = device;
+    return LEAT_OK;
+}
+
+leat_status leati_arena_create(leati_arena **out, leat_error *err) {
+    return leati_arena_create_on(out, NULL, err);
+}
+
+static void free_memory(const leati_arena *arena) {
+    if (arena->device)
+        arena->device->class->release(arena->device, arena->memory);
+    else
+        leati_free(arena->memory);
 }
 
 void leati_arena_destroy(leati_arena **arena) {
     if (!*arena) return;
     leati_thread_pool_destroy(&(*arena)->pool);
     leati_tuning_cache_close(&(*arena)->choices);
-    leati_free((*arena)->memory);
+    free_memory(*arena);
     leati_free(*arena);
     *arena = NULL;
 }
@@ -31,9 +44,12 @@ size_t leati_arena_bytes(const leati_arena *arena) {
 
 static leat_status arena_reserve(leati_arena *arena, size_t bytes, leat_error *err) {
     if (bytes <= arena->bytes) return LEAT_OK;
-    unsigned char *memory = leati_calloc_aligned(bytes);
-    if (!memory) return leati_fail_memory(err, bytes, "activations");
-    leati_free(arena->memory);
+    void *memory = NULL;
+    if (arena->device)
+        LEATI_TRY(arena->device->class->allocate(arena->device, bytes, &memory, err));
+    else if (!(memory = leati_calloc_aligned(bytes)))
+        return leati_fail_memory(err, bytes, "activations");
+    free_memory(arena);
     arena->memory = memory;
     arena->bytes = bytes;
     return LEAT_OK;
@@ -76,7 +92,7 @@ static int32_t collect_blocks(leati_plan *plan, leati_block *blocks, leati_value
         for (int i = 0; i < node->output_count; ++i) {
             leati_value v = node->outputs[i];
             const leati_location *place = &plan->place[v];
-            if (place->root != v || leati_plan_is_left_out(plan, node, v)) continue;
+            if (place->root != v || place->is_result || leati_plan_is_left_out(plan, node, v)) continue;
             owners[count] = v;
             blocks[count++] =
                 (leati_block){.first = n, .last = place->dies, .bytes = leati_align(place->bytes)};
@@ -120,6 +136,15 @@ static void set_argument(leati_plan *plan, void **arg, leati_value value) {
         const void *constant;
         void *argument;
     } address;
+    size_t offset = 0;
+    if (plan->blocks && leati_plan_is_parameter(plan, root, &offset)) {
+        plan->input_patches[plan->input_patch_count++] = (leati_patch){.arg = arg, .offset = offset};
+        return;
+    }
+    if (plan->blocks && (info->storage != LEATI_IN_ARENA || plan->place[root].is_result)) {
+        *arg = leati_plan_address_on_device(plan, root);
+        return;
+    }
     switch (info->storage) {
     case LEATI_IN_ARENA:
         plan->arena_patches[plan->arena_patch_count++] =
@@ -183,6 +208,7 @@ static void assert_in_arena(const leati_plan *plan, int32_t n, leati_value value
     if (info->storage != LEATI_IN_ARENA) return;
     assert(info->producer >= 0 && plan->work[info->producer].needed);
     assert(input ? info->producer < n : info->producer <= n);
+    if (place->is_result) return;
     assert(place->dies >= n);
     assert(place->offset % LEATI_ALIGNMENT == 0 && place->offset + place->bytes <= plan->arena_bytes);
     assert(leati_desc_bytes(&leati_plan_value(plan, value)->desc) <= place->bytes);
@@ -219,11 +245,16 @@ static leat_status compile(leati_plan *plan, leat_error *err) {
     leati_plan_fold_padding(plan);
     LEATI_TRY(leati_plan_choose(plan, err));
     LEATI_TRY(leati_plan_fold(plan, err));
+    if (leati_plan_device(plan)) LEATI_TRY(leati_plan_fuse_averages(plan, err));
+    if (leati_plan_device(plan)) LEATI_TRY(leati_plan_fuse_products(plan, err));
+    if (leati_plan_device(plan)) LEATI_TRY(leati_plan_fuse_elementwise(plan, err));
     leati_plan_alias(plan);
     LEATI_TRY(leati_plan_choose_rest(plan, err));
     LEATI_TRY(leati_plan_prepack(plan, err));
     list_steps(plan);
+    if (leati_plan_device(plan)) leati_plan_mark_results(plan);
     LEATI_TRY(lay_out(plan, err));
+    if (leati_plan_device(plan)) LEATI_TRY(leati_plan_place_blocks(plan, err));
     LEATI_TRY(make_arguments(plan, err));
     assert_consistent(plan);
     /* The arena is never empty, so that it has an address. */
@@ -254,6 +285,7 @@ leat_status leati_plan_create(leati_plan **out, leati_graph **graph, const leati
 void leati_plan_destroy(leati_plan **plan_pointer) {
     leati_plan *plan = *plan_pointer;
     if (!plan) return;
+    leati_plan_free_blocks(plan);
     leati_plan_release_prepacked(plan);
     for (int32_t n = 0; plan->work && n < plan->node_count; ++n) {
         leati_kernel *kernel = &plan->work[n].kernel;
@@ -273,14 +305,17 @@ void leati_plan_destroy(leati_plan **plan_pointer) {
     *plan_pointer = NULL;
 }
 
-static void bind_arguments(leati_plan *plan, const void *const *inputs) {
+void leati_plan_resolve_arena(leati_plan *plan) {
     unsigned char *memory = plan->options.arena->memory;
     assert(plan->arena_bytes <= plan->options.arena->bytes);
-    if (plan->resolved_for != memory) {
-        for (int32_t i = 0; i < plan->arena_patch_count; ++i)
-            *plan->arena_patches[i].arg = memory + plan->arena_patches[i].offset;
-        plan->resolved_for = memory;
-    }
+    if (plan->resolved_for == memory) return;
+    for (int32_t i = 0; i < plan->arena_patch_count; ++i)
+        *plan->arena_patches[i].arg = memory + plan->arena_patches[i].offset;
+    plan->resolved_for = memory;
+}
+
+static void bind_arguments(leati_plan *plan, const void *const *inputs) {
+    leati_plan_resolve_arena(plan);
     for (int32_t i = 0; i < plan->input_count; ++i) plan->bound[i] = inputs[i];
     for (int32_t i = 0; i < plan->input_patch_count; ++i) {
         union {
@@ -291,7 +326,7 @@ static void bind_arguments(leati_plan *plan, const void *const *inputs) {
     }
 }
 
-static leat_status run_step(const leati_plan *plan, int32_t s, leati_run *run, leat_error *err) {
+leat_status leati_plan_run_step(const leati_plan *plan, int32_t s, leati_run *run, leat_error *err) {
     const leati_work *work = &plan->work[plan->steps[s]];
     leati_prepacked *pack = work->pack;
     uint64_t version = plan->options.arena->version;
@@ -314,7 +349,7 @@ static leati_thread_pool *pool_of(const leati_plan *plan) {
 }
 
 static leat_status run_steps(const leati_plan *plan, leati_run *run, leat_error *err) {
-    for (int32_t s = 0; s < plan->step_count; ++s) LEATI_TRY(run_step(plan, s, run, err));
+    for (int32_t s = 0; s < plan->step_count; ++s) LEATI_TRY(leati_plan_run_step(plan, s, run, err));
     return LEAT_OK;
 }
 
@@ -322,7 +357,7 @@ static leat_status run_steps_timed(const leati_plan *plan, leati_run *run, int64
                                    leat_error *err) {
     int64_t before = leati_now_ns();
     for (int32_t s = 0; s < plan->step_count; ++s) {
-        LEATI_TRY(run_step(plan, s, run, err));
+        LEATI_TRY(leati_plan_run_step(plan, s, run, err));
         int64_t now = leati_now_ns();
         step_ns[s] = now - before;
         before = now;
@@ -332,6 +367,10 @@ static leat_status run_steps_timed(const leati_plan *plan, leati_run *run, int64
 
 leat_status leati_plan_run_timed(leati_plan *plan, const void *const *inputs, uint64_t seed, uint64_t step,
                                  int64_t *step_ns, leat_error *err) {
+    if (plan->blocks) {
+        LEATI_TRY(leati_plan_start_on_device(plan, inputs, false, seed, step, step_ns, err));
+        return leati_plan_finish_on_device(plan, err);
+    }
     bind_arguments(plan, inputs);
     leati_plan_invalidate_prepacked(plan);
     leati_run run = {.seed = seed, .step = step, .run_number = plan->runs++, .pool = pool_of(plan)};
@@ -344,6 +383,24 @@ leat_status leati_plan_run_timed(leati_plan *plan, const void *const *inputs, ui
 leat_status leati_plan_run(leati_plan *plan, const void *const *inputs, uint64_t seed, uint64_t step,
                            leat_error *err) {
     return leati_plan_run_timed(plan, inputs, seed, step, NULL, err);
+}
+
+leat_status leati_plan_start(leati_plan *plan, const void *const *inputs, bool staged, uint64_t seed,
+                             uint64_t step, leat_error *err) {
+    if (plan->blocks) return leati_plan_start_on_device(plan, inputs, staged, seed, step, NULL, err);
+    return leati_plan_run(plan, inputs, seed, step, err);
+}
+
+leat_status leati_plan_stage(leati_plan *plan, const void *const *inputs, leat_error *err) {
+    return plan->blocks ? leati_plan_stage_on_device(plan, inputs, err) : LEAT_OK;
+}
+
+bool leati_plan_can_stage(const leati_plan *plan) {
+    return plan->blocks && plan->blocks->small_bytes < plan->blocks->parameter_bytes;
+}
+
+leat_status leati_plan_finish(leati_plan *plan, leat_error *err) {
+    return plan->blocks ? leati_plan_finish_on_device(plan, err) : LEAT_OK;
 }
 
 leat_status leati_plan_adopt(leati_plan *plan, void *weights, leati_prepacked_set *packs, uint64_t version,
@@ -365,7 +422,7 @@ leat_status leati_plan_adopt(leati_plan *plan, void *weights, leati_prepacked_se
     leati_float_mode mode = leati_flush_denormals();
     for (int32_t s = 0; s < plan->step_count && status == LEAT_OK; ++s) {
         const leati_prepacked *pack = plan->work[plan->steps[s]].pack;
-        if (pack && pack->version != version) status = run_step(plan, s, &run, err);
+        if (pack && pack->version != version) status = leati_plan_run_step(plan, s, &run, err);
     }
     leati_set_float_mode(mode);
     return status;
@@ -379,6 +436,9 @@ leat_tensor leati_plan_output(const leati_plan *plan, leati_value value) {
         const void *borrowed;
         void *data;
     } address = {.data = NULL};
+    if (plan->blocks && (info->storage == LEATI_IN_ARENA || info->storage == LEATI_IN_SLAB))
+        return leat_tensor_view(desc->dtype, desc->rank, desc->shape,
+                                plan->blocks->results_host + plan->blocks->host_offset[value]);
     switch (info->storage) {
     case LEATI_IN_ARENA: address.data = plan->options.arena->memory + plan->place[root].offset; break;
     case LEATI_IN_INPUT: address.borrowed = plan->bound[info->where.input]; break;

@@ -14,6 +14,9 @@
  * are valid until one of the plans runs again or another plan is created. */
 typedef struct leati_arena leati_arena;
 leat_status leati_arena_create(leati_arena **out, leat_error *err);
+/* Like leati_arena_create, but the memory is the device's, and all plans of the arena run there.  NULL: the host.  The
+ * arena borrows the device, which must outlive it. */
+leat_status leati_arena_create_on(leati_arena **out, leati_device *device, leat_error *err);
 void leati_arena_destroy(leati_arena **arena);
 size_t leati_arena_bytes(const leati_arena *arena);
 
@@ -31,18 +34,22 @@ void leati_prepacked_set_destroy(leati_prepacked_set **packs);
 typedef struct leati_plan leati_plan;
 
 typedef struct leati_plan_options {
-    int threads;                          /* >= 1 */
-    const leati_backend *const *backends; /* NULL-terminated, best first */
-    leati_arena *arena;                   /* borrowed, outlives the plan */
-    bool unfused;                         /* the plan fuses no ops */
-    bool unfolded;                        /* the plan folds no normalisations into packed weights */
-    bool deterministic;                   /* the plan computes the same bytes with any number of threads */
-    bool recalls;                         /* the plan uses the kernels that the tuning cache names (tune.c) */
-    bool measures; /* with recalls: tasks without an entry in the tuning cache are measured */
+    int threads; /* >= 1 */
+    /* NULL-terminated, best first.  A plan of a device asks the device's backends first; then these serve the other
+     * ops, on the host between two copies (host_fallback.c). */
+    const leati_backend *const *backends;
+    leati_arena *arena; /* borrowed, outlives the plan */
+    bool unfused;       /* the plan fuses no ops */
+    bool unfolded;      /* the plan folds no normalisations into packed weights */
+    bool deterministic; /* the plan computes the same bytes with any number of threads */
+    bool recalls;       /* the plan uses the kernels that the tuning cache names (tune.c) */
+    bool measures;      /* with recalls: tasks without an entry in the tuning cache are measured */
     /* Called with the progress of measuring, from 0 to 1; may be NULL. */
     void (*watch)(void *watcher, double share);
     void *watcher;
-    void *slabs[LEATI_SLAB_COUNT]; /* base addresses, 64-byte aligned; see leati_plan_adopt */
+    /* Base addresses, 64-byte aligned; see leati_plan_adopt.  A plan of a device has them in the device's memory,
+     * except the scalars, which each run copies from the host. */
+    void *slabs[LEATI_SLAB_COUNT];
 } leati_plan_options;
 
 /* Compiles a graph.  On success and on failure it takes the graph over and sets *graph to NULL.
@@ -51,9 +58,21 @@ leat_status leati_plan_create(leati_plan **out, leati_graph **graph, const leati
                               leat_error *err);
 void leati_plan_destroy(leati_plan **plan);
 
-/* Runs all nodes in program order.  inputs[i] is the memory of graph input i; it is not copied. */
+/* Runs all nodes in program order.  inputs[i] is the host's memory of graph input i; it is not copied, except to a
+ * device. */
 leat_status leati_plan_run(leati_plan *plan, const void *const *inputs, uint64_t seed, uint64_t step,
                            leat_error *err);
+
+/* leati_plan_run in two parts, so that the caller can do something else while a device computes; on the host the first
+ * part does everything.  The inputs must stay until leati_plan_finish.  In between, leati_plan_stage may begin to copy
+ * the inputs of the next run; they must stay until that run is finished.  staged: the inputs are those of the last
+ * leati_plan_stage, unchanged. */
+leat_status leati_plan_start(leati_plan *plan, const void *const *inputs, bool staged, uint64_t seed,
+                             uint64_t step, leat_error *err);
+leat_status leati_plan_stage(leati_plan *plan, const void *const *inputs, leat_error *err);
+/* Returns true if the plan has inputs that leati_plan_stage copies. */
+bool leati_plan_can_stage(const leati_plan *plan);
+leat_status leati_plan_finish(leati_plan *plan, leat_error *err);
 
 /* Makes the plan read its weights at `weights` from now on.  The plan writes no weights and is the only plan of its
  * arena.  Nobody may write to `weights` until the plan adopts others.
@@ -64,7 +83,8 @@ leat_status leati_plan_run(leati_plan *plan, const void *const *inputs, uint64_t
 leat_status leati_plan_adopt(leati_plan *plan, void *weights, leati_prepacked_set *packs, uint64_t version,
                              const void *const *inputs, leat_error *err);
 
-/* Returns an output (leati_graph_keep) after a run, as a view into the arena or a slab. */
+/* Returns an output (leati_graph_keep) after a run, as a view into the arena or a slab; of a plan of a device, into the
+ * host's copy of its outputs. */
 leat_tensor leati_plan_output(const leati_plan *plan, leati_value value);
 
 const leati_graph *leati_plan_graph(const leati_plan *plan);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The members of a plan and the functions of its compiler, for the files of engine/plan.  The stages of compilation, in
- * order: eliminate_dead_nodes.c, bf16_storage.c (which values are bf16), fold_padding.c, choose_kernels.c with fuse.c,
- * tune.c (the fastest kernel) and bf16_fallback.c (kernels without bf16), fold_constants.c, alias.c (which values share
- * memory), prepack.c, arena_layout.c, and plan.c (arguments; it also runs the plan). */
+/* The members of a plan and the functions of its compiler, for the files of engine/plan.  The stages of compilation,
+ * in order: eliminate_dead_nodes.c, bf16_storage.c (which values are bf16), fold_padding.c, choose_kernels.c with
+ * fuse.c, tune.c (the fastest kernel), bf16_fallback.c (kernels without bf16) and host_fallback.c (ops that a device
+ * does not serve), fold_constants.c, fuse_averages.c, fuse_products.c and fuse_elementwise.c (several nodes in one
+ * kernel of a device), alias.c (which values share memory), prepack.c, arena_layout.c, on_device.c (the blocks of a
+ * plan of a device), and plan.c (arguments; it also runs the plan). */
 #ifndef LEATI_ENGINE_PLAN_PLAN_PRIVATE_H
 #define LEATI_ENGINE_PLAN_PLAN_PRIVATE_H
 
@@ -28,11 +30,13 @@ typedef struct leati_prepacked {
 } leati_prepacked;
 
 struct leati_prepacked_set {
+    leati_device *device; /* where the packed weights are; NULL: the host */
     leati_prepacked *first;
     bool keeps; /* entries stay when no plan uses them, for plans that are created later */
 };
 
 struct leati_arena {
+    leati_device *device; /* NULL: the host */
     unsigned char *memory;
     size_t bytes;
     leati_prepacked_set packs;
@@ -47,6 +51,8 @@ typedef struct leati_work {
     bool virtual; /* needed, but runs nothing: a view, or a store whose value is computed in the state itself */
     leati_kernel kernel;
     bool measured;       /* the kernel was chosen by measuring */
+    bool joined;         /* the kernel computes a leati_group, which this node stands for */
+    uint32_t writes;     /* joined: bit i: the kernel writes input i */
     leati_text declined; /* implementations that refused before: "onednn: dilation > 1; " */
     void **args;         /* points into plan->args */
     size_t scratch_offset;
@@ -64,13 +70,14 @@ typedef struct leati_location {
     int32_t dies;      /* of a root: index of the last node that uses its memory */
     size_t bytes;      /* of a root in the arena: kernel.output_bytes, or the bytes of its shape */
     size_t offset;     /* of a root in the arena */
+    bool is_result;    /* on a device: a root in the block of results, not in the arena; see on_device.c */
 } leati_location;
 
 /* An argument that is set again when the arena, an input or the weights move. */
 typedef struct leati_patch {
     void **arg;
     int32_t input; /* index of the graph input */
-    size_t offset; /* in the arena, or in the slab of weights */
+    size_t offset; /* in the arena, in the slab of weights, or on a device in the block of parameters */
 } leati_patch;
 
 struct leati_plan {
@@ -84,15 +91,81 @@ struct leati_plan {
     int32_t *steps; /* indices of the nodes that run, in order */
     void **args;
     int32_t arena_patch_count, input_patch_count, weight_patch_count;
-    leati_patch *arena_patches, *input_patches, *weight_patches;
+    leati_patch *arena_patches, *weight_patches;
+    leati_patch *input_patches;  /* on a device: by its block of parameters, the scalars included */
     unsigned char *resolved_for; /* the arena's memory into which args point */
     const void **bound;          /* memory of the graph inputs in the last run */
     int32_t input_count;
     size_t arena_bytes, bound_bytes;
     int32_t written_count;
-    leati_memory *written; /* weights that the plan writes */
-    int64_t tuned_ns;      /* time spent on measuring */
+    leati_memory *written;       /* weights that the plan writes */
+    int64_t tuned_ns;            /* time spent on measuring */
+    struct leati_blocks *blocks; /* NULL: the plan runs on the host */
 };
+
+/* The parameters of one run: the seed and the step, the slab of scalars, the small inputs, which the run itself copies
+ * from the host's block, then the large inputs, which are copied from where they are. */
+typedef struct leati_parameters {
+    unsigned char *memory, *host;      /* on the device; pinned, on the host, without the large inputs */
+    leati_recording *recording;        /* of a whole run with these parameters; NULL: none yet */
+    const unsigned char *recorded_for; /* the arena's memory during the recording */
+} leati_parameters;
+
+/* The memory of a plan of a device, beside the arena.  There are two blocks of parameters, so that the large inputs of
+ * the next run can be copied during a run.  A run copies one block of results back: the faults of kernels
+ * (leati_run.fault), and the graph's outputs. */
+typedef struct leati_blocks {
+    leati_parameters parameters[2];
+    int current;  /* the block of the current or the last run, to which the kernels' arguments point */
+    bool staged;  /* the other block has the large inputs of the next run */
+    bool started; /* a run has started and has not been finished */
+    size_t parameter_bytes, small_bytes;
+    size_t scalars_offset, scalars_bytes;
+    int32_t input_count;
+    size_t *input_offset, *input_bytes; /* by graph input */
+    unsigned char *results, *results_host;
+    size_t result_bytes; /* of faults and of outputs with memory of their own */
+    size_t host_bytes;   /* of results_host: then come the outputs that lie elsewhere, in slabs for example */
+    size_t *host_offset; /* by value, of outputs: in results_host */
+    int32_t fault_count;
+    int32_t *fault_of;        /* by node: number of its fault, or -1 */
+    unsigned char *constants; /* on the device */
+    size_t *constant_offset;  /* by value */
+} leati_blocks;
+
+static inline leati_device *leati_plan_device(const leati_plan *plan) {
+    return plan->options.arena->device;
+}
+
+/* For plans of a device (on_device.c).  place: after the arena's layout is known which values are results; allocates
+ * the blocks and copies the constants. */
+void leati_plan_mark_results(leati_plan *plan);
+leat_status leati_plan_place_blocks(leati_plan *plan, leat_error *err);
+void leati_plan_free_blocks(leati_plan *plan);
+/* Returns true if a value lies in the block of parameters, and gives its place there. */
+bool leati_plan_is_parameter(const leati_plan *plan, leati_value root, size_t *offset);
+/* Returns the address on the device of a value that is neither a parameter nor in the arena. */
+void *leati_plan_address_on_device(const leati_plan *plan, leati_value root);
+leat_status leati_plan_start_on_device(leati_plan *plan, const void *const *inputs, bool staged,
+                                       uint64_t seed, uint64_t step, int64_t *step_ns, leat_error *err);
+leat_status leati_plan_finish_on_device(leati_plan *plan, leat_error *err);
+leat_status leati_plan_stage_on_device(leati_plan *plan, const void *const *inputs, leat_error *err);
+/* Runs one step of the plan; see plan.c. */
+leat_status leati_plan_run_step(const leati_plan *plan, int32_t s, leati_run *run, leat_error *err);
+void leati_plan_resolve_arena(leati_plan *plan);
+
+/* Finds a kernel of the host's backends for the node: it folds constants, and host_fallback.c runs it for a device. */
+leat_status leati_plan_host_kernel(const leati_plan *plan, int32_t n, leati_kernel *kernel, leat_error *err);
+leat_status leati_plan_ask_host(const leati_plan *plan, const leati_task *task, leati_kernel *kernel,
+                                leati_text *declined, leat_error *err);
+/* Returns the host's kernel inside a kernel that leati_plan_make_host_fallback made; NULL for any other kernel. */
+const leati_kernel *leati_kernel_on_host(const leati_kernel *kernel);
+/* Returns the failure of the last run of such a kernel, and forgets it; LEAT_OK for any other kernel. */
+leat_status leati_host_fallback_status(const leati_kernel *kernel, leat_error *err);
+/* Wraps *kernel, which runs on the host, into a kernel of the plan's device: it copies the arguments to the host, runs
+ * the kernel there, and copies the results back. */
+leat_status leati_plan_make_host_fallback(const leati_plan *plan, const leati_task *task,
+                                          leati_kernel *kernel, leat_error *err);
 
 static inline const leati_node *leati_plan_node(const leati_plan *plan, int32_t n) {
     return plan->graph->nodes.items[n];
@@ -152,8 +225,8 @@ bool leati_task_has_bf16(const leati_task *task);
 void leati_task_as_f32(const leati_task *task, leati_desc *inputs, leati_desc *outputs);
 /* Wraps *kernel, which serves the task with f32 in place of bf16, into a kernel that serves the task: bf16 tensors are
  * converted in scratch. */
-leat_status leati_plan_make_f32_fallback(const leati_plan *plan, const leati_task *task, leati_kernel *kernel,
-                                         leat_error *err);
+leat_status leati_plan_make_f32_fallback(const leati_backend *const *backends, const leati_task *task,
+                                         leati_kernel *kernel, leat_error *err);
 /* Returns the kernel inside a fallback kernel; any other kernel itself. */
 const leati_kernel *leati_kernel_inside(const leati_kernel *kernel);
 /* Asks the implementations of one backend.  kernel->run stays NULL if all of them refuse. */
@@ -168,6 +241,32 @@ double leati_plan_operations(const leati_plan *plan, const leati_node *node);
 
 /* Runs nodes that depend only on constants now, if their outputs are small, and makes the outputs constants. */
 leat_status leati_plan_fold(leati_plan *plan, leat_error *err);
+
+/* Join nodes, in a plan of a device whose backends can compute several in one kernel: element-wise nodes of one shape;
+ * moving averages; the products of a backward pass with their neighbours. */
+leat_status leati_plan_fuse_elementwise(leati_plan *plan, leat_error *err);
+leat_status leati_plan_fuse_averages(leati_plan *plan, leat_error *err);
+leat_status leati_plan_fuse_products(leati_plan *plan, leat_error *err);
+
+/* A group with the values that are its inputs and outputs. */
+typedef struct leati_joined {
+    leati_group group;
+    leati_value inputs[LEATI_GROUP_INPUTS], outputs[LEATI_GROUP_OUTPUTS];
+} leati_joined;
+
+/* Returns the index of the group's input; -1: the group has too many. */
+int32_t leati_joined_input(const leati_plan *plan, leati_joined *joined, leati_value value);
+/* Asks the backends for a kernel for the group.  If one accepts, the last of the nodes becomes the group, and the
+ * others are dropped; otherwise *accepted is false.  writes: bit i: the group writes its input i. */
+leat_status leati_plan_join(leati_plan *plan, const leati_joined *joined, int count, const int32_t *nodes,
+                            uint32_t writes, bool *accepted, leat_error *err);
+
+/* Returns which inputs a node writes: bit i: input i. */
+static inline uint32_t leati_plan_writes(const leati_plan *plan, int32_t n) {
+    const leati_work *work = &plan->work[n];
+    const leati_node *node = plan->graph->nodes.items[n];
+    return work->joined ? work->writes : leati_op_descriptor_of(node->op)->writes;
+}
 
 /* Finds memory for the packed weights of each kernel, which outlives the run, if this plan does not write the
  * weights. */

@@ -15,13 +15,20 @@ leat_status leati_prepacked_set_create(leati_prepacked_set **out, leat_error *er
     return LEAT_OK;
 }
 
+static void free_pack(const leati_prepacked_set *packs, leati_prepacked *pack) {
+    if (packs->device)
+        packs->device->class->release(packs->device, pack->memory);
+    else
+        leati_free(pack->memory);
+    leati_free(pack);
+}
+
 void leati_prepacked_set_destroy(leati_prepacked_set **packs) {
     if (!*packs) return;
     while ((*packs)->first) {
         leati_prepacked *pack = (*packs)->first;
         (*packs)->first = pack->next;
-        leati_free(pack->memory);
-        leati_free(pack);
+        free_pack(*packs, pack);
     }
     leati_free(*packs);
     *packs = NULL;
@@ -56,7 +63,7 @@ static bool is_weights(const leati_plan *plan, leati_value value) {
 /* Lists the weights that one node writes.  Returns their number; with `to` NULL it only counts. */
 static int32_t list_written(const leati_plan *plan, int32_t n, leati_memory *to) {
     const leati_node *node = leati_plan_node(plan, n);
-    uint32_t writes = leati_op_descriptor_of(node->op)->writes;
+    uint32_t writes = leati_plan_writes(plan, n);
     int32_t count = 0;
     if (!plan->work[n].needed || plan->work[n].virtual) return 0;
     for (int i = 0; i < node->input_count + node->output_count; ++i) {
@@ -122,19 +129,26 @@ static leati_prepacked *find_pack(leati_prepacked *packs, const leati_prepacked 
     return NULL;
 }
 
+static leat_status make_pack(const leati_prepacked_set *packs, const leati_prepacked *wanted,
+                             leati_prepacked **out, leat_error *err) {
+    leati_prepacked *pack = leati_calloc(1, sizeof *pack);
+    if (!pack) return leati_fail_memory(err, sizeof *pack, "packed weights");
+    *pack = *wanted;
+    leat_status status = LEAT_OK;
+    if (packs->device)
+        status = packs->device->class->allocate(packs->device, wanted->bytes, &pack->memory, err);
+    else if (!(pack->memory = leati_calloc_aligned(wanted->bytes)))
+        status = leati_fail_memory(err, wanted->bytes, "packed weights");
+    if (status != LEAT_OK) leati_free(pack);
+    *out = pack;
+    return status;
+}
+
 static leat_status use_pack(leati_prepacked_set *packs, const leati_prepacked *wanted, leati_prepacked **out,
                             leat_error *err) {
     leati_prepacked *pack = find_pack(packs->first, wanted);
     if (!pack) {
-        void *memory = leati_calloc_aligned(wanted->bytes);
-        pack = leati_calloc(1, sizeof *pack);
-        if (!pack || !memory) {
-            leati_free(pack);
-            leati_free(memory);
-            return leati_fail_memory(err, wanted->bytes, "packed weights");
-        }
-        *pack = *wanted;
-        pack->memory = memory;
+        LEATI_TRY(make_pack(packs, wanted, &pack, err));
         pack->next = packs->first;
         packs->first = pack;
     }
@@ -172,8 +186,7 @@ static void release_pack(leati_prepacked_set *packs, leati_prepacked *pack) {
     leati_prepacked **link = &packs->first;
     while (*link != pack) link = &(*link)->next;
     *link = pack->next;
-    leati_free(pack->memory);
-    leati_free(pack);
+    free_pack(packs, pack);
 }
 
 void leati_plan_take_prepacked(leati_plan *plan) {

@@ -200,11 +200,11 @@ static bool fits(const leati_task *task) {
     bool backward = task->op == LEATI_OP_BATCH_NORM_BWD, adds = task->attrs->post.kinds & LEATI_POST_ADD;
     int addend = adds ? leati_op_inputs(task) + LEATI_POST_ADDEND : 0;
     for (int i = 0; i < task->input_count; i++) {
-        bool image = i == 0 || (backward ? i >= 4 : i == addend);
+        bool image = i == 0 || (backward ? i == 4 || i == 5 : i == addend);
         if (task->inputs[i].rank >= 0 && is_bf16(&task->inputs[i]) != image) return false;
     }
     for (int i = 0; i < task->output_count; i++) {
-        bool image = i == 0 || i == 3;
+        bool image = i == 0 || (backward && i == 3);
         if (!(task->unused >> i & 1u) && is_bf16(&task->outputs[i]) != image) return false;
     }
     const leati_eltwise *f = &task->attrs->post.function;
@@ -224,9 +224,11 @@ static leat_status prepare(const leati_task *task, leati_kernel *kernel, char *w
     int64_t count = leati_desc_count(src), bytes = (int64_t)leati_desc_bytes(src);
     leati_range_state work = {0};
     bool bf16 = any_bf16(task);
-    if (count == 0 || (bf16 && !fits(task))) {
+    bool sums = task->op == LEATI_OP_BATCH_NORM_BWD && task->input_count > 7 && task->inputs[7].rank >= 0;
+    if (count == 0 || sums || (bf16 && !fits(task))) {
         snprintf(why, LEATI_REASON_BYTES,
                  count == 0 ? "an empty tensor"
+                 : sums     ? "a sum of two gradients"
                             : "an unsupported mix of bfloat16 and float32, or fused function");
         kernel->run = NULL;
         return LEAT_OK;
