@@ -20,3 +20,13 @@ if(LEAT_ONEDNN)
   target_include_directories(leat_dnnl SYSTEM INTERFACE ${DNNL_INCLUDE_DIR})
   target_link_libraries(leat_dnnl INTERFACE ${DNNL_LIBRARY} OpenMP::OpenMP_C)
 endif()
+
+# The headers of CUDA, cuBLASLt and cuDNN.  With LEAT_CUDA the library has the CUDA backend; without it, the tests still run the
+# backend on a simulated GPU where these headers are found.  Nothing of CUDA is linked: it is loaded at run time.
+find_path(LEAT_CUDA_INCLUDE_DIR cudnn.h HINTS /usr/local/cuda/include ENV CUDA_PATH PATH_SUFFIXES include)
+if(LEAT_CUDA)
+  find_program(LEAT_NVCC nvcc HINTS /usr/local/cuda/bin ENV CUDA_PATH PATH_SUFFIXES bin REQUIRED)
+  if(NOT LEAT_CUDA_INCLUDE_DIR)
+    message(FATAL_ERROR "LEAT_CUDA needs the headers of cuDNN 9: cudnn.h was not found; set LEAT_CUDA_INCLUDE_DIR")
+  endif()
+endif()

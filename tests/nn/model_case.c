@@ -44,10 +44,12 @@ void model_case_open(model_case *c, const char *group, const char *name, const r
     json_decref(config);
     if (json_object_get(c->g.meta, "optimizer")) compile(c);
     set_weights(c);
-    assert_ok(leati_arena_create(&c->arena, &err), &err);
+    run_slabs_open(&c->slabs, c->model);
+    assert_ok(leati_arena_create_on(&c->arena, run_device(), &err), &err);
 }
 
 void model_case_close(model_case *c) {
+    run_slabs_close(&c->slabs);
     leat_model_destroy(&c->model);
     leati_arena_destroy(&c->arena);
     golden_close(&c->g);
@@ -95,7 +97,7 @@ static leati_desc bind_class_weights(model_stage *s, int *bound) {
 void model_stage_open(model_stage *s, model_case *c, leati_mode mode) {
     leat_error err = {0};
     *s = (model_stage){.of = c, .mode = mode};
-    const leat_model *model = c->model;
+    leat_model *model = c->model;
     leati_program_spec spec = {.mode = mode, .input_count = model->input_count};
     int bound = 0;
     for (int i = 0; i < model->input_count; ++i) {
@@ -114,7 +116,7 @@ void model_stage_open(model_stage *s, model_case *c, leati_mode mode) {
         fail_msg("%s: %s", c->g.name, err.message);
     assert_int_equal(s->program.binding_count, bound);
     leati_plan_options options = {.threads = 1, .backends = c->backend->list, .arena = c->arena};
-    memcpy(options.slabs, model->weights.slab, sizeof options.slabs);
+    run_slabs_bind(&c->slabs, options.slabs);
     if (leati_plan_create(&s->plan, &s->program.graph, &options, &err) != LEAT_OK) {
         fail_msg("%s: %s", c->g.name, err.message);
     }
@@ -127,7 +129,10 @@ void model_stage_run(model_stage *s) {
         leati_optimizer_scalars(model->compiled.optimizer, model->iterations,
                                 model->weights.slab[LEATI_SLAB_SCALARS]);
     }
+    void *slabs[LEATI_SLAB_COUNT];
+    run_slabs_bind(&s->of->slabs, slabs); /* the case may have set weights */
     assert_ok(leati_plan_run(s->plan, s->inputs, 0, (uint64_t)model->iterations, &err), &err);
+    run_slabs_ran(&s->of->slabs, s->mode == LEATI_TRAIN);
     if (s->mode == LEATI_TRAIN) model->iterations += 1;
 }
 

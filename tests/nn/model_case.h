@@ -16,6 +16,7 @@ typedef struct model_case {
     golden g;
     leat_model *model;
     leati_arena *arena;
+    run_slabs slabs;
     const run_backend *backend;
 } model_case;
 
