@@ -338,6 +338,22 @@ LEAT_API LEAT_CHECKED leat_status leat_model_predict_on_batch_into(leat_model *m
                                                                    const leat_arrays *arrays,
                                                                    leat_tensor *outputs, leat_error *err);
 
+/** Chooses where the model computes: "cpu", "cuda" or "cuda:<number>" (an NVIDIA GPU; "cuda" is the first one), or
+ *  "auto".  The initial value is "cpu", unless the environment has another one in LEAT_DEVICE.  On a GPU, weights,
+ *  gradients, the optimizer's state and activations are in the GPU's memory, and each batch is copied there.  With
+ *  "auto", leat measures each kind of step (training, test or prediction, by batch size) on the CPU and on the first
+ *  GPU when that step is needed first, uses the faster place, and logs both times (LEAT_LOG_INFO); without a GPU it
+ *  logs why.  Predictors stay on the CPU.  The results differ from the CPU's by rounding.  While the caller has a view
+ *  of the weights (leat_model_weight), they are copied before and after each step.
+ *  Errors: LEAT_EINVAL the name is not one of these; LEAT_ENOTSUP this build, or this machine, does not have the
+ *  device: the message says which library or driver is missing; LEAT_ENOMEM; LEAT_EIO the GPU failed.  The model then
+ *  stays where it was.  Threads: a call on the model. */
+LEAT_API LEAT_CHECKED leat_status leat_model_set_device(leat_model *model, const char *name, leat_error *err);
+
+/** Returns where the model computes: "cpu", "auto" or "cuda:<number>"; "cpu" before the first call that needs a device.
+ *  NULL if `model` is NULL.  The text belongs to the model and is valid until the next leat_model_set_device. */
+LEAT_API const char *leat_model_device(const leat_model *model);
+
 /** Sets the number of compute threads of the functions for one batch; initially all cores. */
 LEAT_API void leat_model_set_threads(leat_model *model, int threads);
 

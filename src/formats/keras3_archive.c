@@ -7,6 +7,7 @@
 #include "formats/keras3.h"
 #include "json/json.h"
 #include "nn/keras3/translate.h"
+#include "nn/network/network.h"
 #include "zip/zip.h"
 
 /* Room for what a file of weights has besides numbers. */
@@ -80,10 +81,8 @@ static leat_status open_config(archive *out, const leati_zip *zip, leat_error *e
  * variables of the optimizer. */
 static uint64_t most_weight_bytes(const leat_model *model) {
     uint64_t bytes = WEIGHTS_EXTRA_BYTES;
-    for (int i = 0; i < leat_model_weight_count(model); ++i) {
-        leat_tensor weight = leat_model_weight(model, i);
-        bytes += 8 * (uint64_t)leat_tensor_bytes(&weight);
-    }
+    for (int i = 0; i < model->weights.count; ++i)
+        bytes += 8 * (uint64_t)leati_desc_bytes(&model->weights.entries[i]->desc);
     return bytes;
 }
 

@@ -141,11 +141,11 @@ void leati_placement_fini(leati_placement *placement) {
 
 leat_status leati_placement_read(const leati_placement *placement, leati_h5 *file, leat_model *model,
                                  const leati_matching *matching, leat_error *err) {
+    char *slab = leati_weights_slab(&model->weights, LEATI_SLAB_WEIGHTS);
     for (int32_t i = 0; i < placement->count; ++i) {
         const leati_weight *weight = placement->items[i].weight;
-        leat_tensor tensor =
-            leat_tensor_view(weight->desc.dtype, weight->desc.rank, weight->desc.shape,
-                             (char *)model->weights.slab[LEATI_SLAB_WEIGHTS] + weight->offset_bytes);
+        leat_tensor tensor = leat_tensor_view(weight->desc.dtype, weight->desc.rank, weight->desc.shape,
+                                              slab + weight->offset_bytes);
         LEATI_TRY(leati_keras_h5_read_matching(file, placement->items[i].path, &tensor, matching, err));
     }
     return LEAT_OK;

@@ -32,7 +32,7 @@ leat_status leati_placement_in_order(leati_placement *out, const leat_model *mod
 }
 
 static leat_tensor weight_view(const leat_model *model, const leati_weight *weight) {
-    char *slab = model->weights.slab[LEATI_SLAB_WEIGHTS];
+    char *slab = leati_weights_slab(&model->weights, LEATI_SLAB_WEIGHTS);
     return leat_tensor_view(weight->desc.dtype, weight->desc.rank, weight->desc.shape,
                             slab + weight->offset_bytes);
 }

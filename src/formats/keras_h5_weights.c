@@ -52,7 +52,7 @@ static leat_status read_stored(leati_h5 *file, const char *group, const char *na
 }
 
 static leat_tensor weight_view(const leat_model *model, const leati_weight *weight) {
-    char *slab = model->weights.slab[LEATI_SLAB_WEIGHTS];
+    char *slab = leati_weights_slab(&model->weights, LEATI_SLAB_WEIGHTS);
     return leat_tensor_view(weight->desc.dtype, weight->desc.rank, weight->desc.shape,
                             slab + weight->offset_bytes);
 }

@@ -412,6 +412,7 @@ static const text texts[] = {
     {"name", "leat_dtype_parse", "float32"},
     {"name", "leat_model_find_layer", "hidden"},
     {"name", "leat_model_find_weight", "hidden/kernel"},
+    {"name", "leat_model_set_device", "cpu"},
     {"name", "leat_npz_get", "a"},
     {"name", "leat_state_restore_file", "a file"},
     {"name", NULL, "loss"},

@@ -393,6 +393,24 @@ static void a_policy_is_kept_and_its_price_told(void **state) {
           "dtype policy: expected float32 or mixed_bfloat16, received 'float16'");
 }
 
+static void a_device_that_is_missing_is_named(void **state) {
+    (void)state;
+    fails(FIT "--epochs 1 --device nonsense", "leat fit: there is no device 'nonsense': expected \"cpu\", "
+                                              "\"auto\", \"cuda\" or \"cuda:<number>\"\n");
+    fails(FIT "--epochs 1 --device cuda:x", "there is no device 'cuda:x'");
+    refused("summary small.json --device cpu", "--device needs --plan");
+    runs(FIT "--epochs 1 --device cpu --out run --overwrite");
+    assert_int_equal(setenv("LEAT_DEVICE", "gpu", 1), 0);
+    fails("evaluate run/model.h5 --data npz:d.npz", "LEAT_DEVICE: there is no device 'gpu'");
+    runs("evaluate run/model.h5 --data npz:d.npz --device cpu");
+    assert_int_equal(unsetenv("LEAT_DEVICE"), 0);
+    if (LEAT_CUDA_IS_BUILT) return; /* then it depends on the machine what these do */
+    fails(FIT "--epochs 1 --device cuda",
+          "device 'cuda': this leat was built without CUDA; build it with -DLEAT_CUDA=ON\n");
+    runs(FIT "--epochs 1 --device auto --out run --overwrite");
+    assert_non_null(strstr(err, " computes on the CPU: device 'cuda': this leat was built without CUDA"));
+}
+
 static void what_was_measured_serves_later_runs(void **state) {
     (void)state;
     assert_int_equal(setenv("LEAT_CACHE_DIR", "run/cache", 1), 0);
@@ -594,6 +612,7 @@ int main(void) {
         cmocka_unit_test(normalisations_fold_unless_told_not_to),
         cmocka_unit_test(list_says_the_names),
         cmocka_unit_test(a_policy_is_kept_and_its_price_told),
+        cmocka_unit_test(a_device_that_is_missing_is_named),
         cmocka_unit_test(what_was_measured_serves_later_runs),
         cmocka_unit_test(failures_exit_with_1_and_a_sentence),
         cmocka_unit_test(what_is_no_regular_file_is_not_replaced),

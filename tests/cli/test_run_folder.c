@@ -305,6 +305,7 @@ static void options_that_change_the_result_are_refused(void **state) {
         "--shuffle batches",   "--no-shuffle",     "--metrics mae",      "--steps-per-epoch 2",
         "--validation-freq 2", "--save-best loss", "--class-weight 0:2", "--dtype-policy mixed_bfloat16",
         "--deterministic",     "--check-finite",   "--train npz:e.npz",  "--early-stopping patience=2",
+        "--device auto",
     };
     runs(QUIET "--epochs 1 --out run");
     for (size_t i = 0; i < sizeof others / sizeof *others; ++i) {

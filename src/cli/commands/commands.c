@@ -17,7 +17,8 @@
 #define WORKER_USES MAY(WORKERS), MAY(MULTIPROCESSING), MAY(MAX_QUEUE_SIZE), MAY(FEED_MEMORY)
 
 /* Options for computing. */
-#define KERNEL_USES MAY(THREADS), MAY(DETERMINISTIC), MAY(NO_FOLD), MAY(DTYPE_POLICY), MAY(TUNE), MAY(NO_TUNE)
+#define KERNEL_USES                                                                                          \
+    MAY(DEVICE), MAY(THREADS), MAY(DETERMINISTIC), MAY(NO_FOLD), MAY(DTYPE_POLICY), MAY(TUNE), MAY(NO_TUNE)
 
 /* Options that evaluate and predict share. */
 #define PASS_USES                                                                                            \

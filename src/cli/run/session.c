@@ -123,6 +123,7 @@ int cli_load(cli_session *session, const char *path, cli_need need) {
     int code = load_for(session, path, need);
     if (code != CLI_SUCCESS) return code;
     session->need = need;
+    if (text[CLI_DEVICE]) status = leat_model_set_device(session->model, text[CLI_DEVICE], &err);
     leat_model_set_deterministic(session->model, text[CLI_DETERMINISTIC] != NULL);
     leat_model_set_folding(session->model, text[CLI_NO_FOLD] == NULL);
     leat_model_set_tuning(session->model, text[CLI_NO_TUNE] ? LEAT_TUNE_OFF
@@ -132,7 +133,8 @@ int cli_load(cli_session *session, const char *path, cli_need need) {
         leat_model_set_measuring_progress(session->model, show_measuring, session);
     if (status == LEAT_OK && text[CLI_DTYPE_POLICY])
         status = leat_model_set_dtype_policy(session->model, text[CLI_DTYPE_POLICY], &err);
-    if (status == LEAT_OK && leat_model_prefers_float32(session->model))
+    bool on_cpu = strcmp(leat_model_device(session->model), "cpu") == 0;
+    if (status == LEAT_OK && on_cpu && leat_model_prefers_float32(session->model))
         cli_say(
             "leat %s: warning: this CPU does not multiply bfloat16 faster than float32: use float32, which "
             "is faster unless memory is the limit\n",

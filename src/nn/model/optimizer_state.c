@@ -70,7 +70,7 @@ leati_optimizer_weight leati_optimizer_weight_at(const leat_model *model, int in
 }
 
 static char *slot_data(const leat_model *model, const part *p) {
-    return (char *)model->weights.slab[LEATI_SLAB_SLOT0 + p->slot] +
+    return (char *)leati_weights_slab(&model->weights, (leati_slab)(LEATI_SLAB_SLOT0 + p->slot)) +
            model->weights.entries[p->weight]->offset_bytes;
 }
 
@@ -145,6 +145,7 @@ leat_status leati_optimizer_weight_set(leat_model *model, int index, const leat_
         model->compiled.optimizer->schedule_at = model->iterations;
     } else if (p.in_use) {
         memcpy(slot_data(model, &p), value->data, leati_desc_bytes(&weight.desc));
+        leati_weights_changed(&model->weights, (leati_slab)(LEATI_SLAB_SLOT0 + p.slot));
     }
     return LEAT_OK;
 }
@@ -154,6 +155,7 @@ void leati_optimizer_finish(leat_model *model) {
     if (!model->compiled.ready || model->iterations == 0 || weights->trainable_bytes == 0) return;
     leati_slab average = leati_optimizer_average(model->compiled.optimizer);
     if (average == LEATI_SLAB_COUNT) return;
-    memcpy(weights->slab[LEATI_SLAB_WEIGHTS], weights->slab[average], weights->trainable_bytes);
+    memcpy(leati_weights_slab(weights, LEATI_SLAB_WEIGHTS), leati_weights_slab(weights, average),
+           weights->trainable_bytes);
     leati_model_weights_changed(model);
 }

@@ -77,7 +77,7 @@ static void find_in_member(finder *f, const leati_member *member, enum part part
 
 static void find_in_members(finder *f, const leat_model *model, enum part part, const char *base,
                             uint64_t stream) {
-    const char *own_slab = model->weights.slab[LEATI_SLAB_WEIGHTS];
+    const char *own_slab = leati_weights_slab(&model->weights, LEATI_SLAB_WEIGHTS);
     for (int32_t i = 0; i < model->member_count; ++i)
         find_in_member(f, &model->members[i], part, own_slab ? own_slab : base, stream);
 }
@@ -259,7 +259,7 @@ leat_status leat_model_initialize(leat_model *model, uint64_t seed, leat_error *
     leat_status status = f.failed ? leati_fail_memory(err, 0, "the names of weights") : LEAT_OK;
     for (int32_t i = 0; status == LEAT_OK && i < f.count; ++i) {
         f.items[i].offset = f.items[i].weight->offset_bytes;
-        status = draw(&f.items[i], seed, model->weights.slab[LEATI_SLAB_WEIGHTS], err);
+        status = draw(&f.items[i], seed, leati_weights_slab(&model->weights, LEATI_SLAB_WEIGHTS), err);
     }
     finder_fini(&f);
     leati_model_weights_changed(model);
@@ -276,7 +276,7 @@ int leat_model_weight_count(const leat_model *model) {
 leat_tensor leat_model_weight(const leat_model *model, int index) {
     if (!model || index < 0 || index >= model->weights.count) return (leat_tensor){0};
     const leati_weight *weight = model->weights.entries[model->weights.order[index]];
-    char *slab = model->weights.slab[LEATI_SLAB_WEIGHTS];
+    char *slab = leati_weights_slab(&model->weights, LEATI_SLAB_WEIGHTS);
     *model->weights.lent = true;
     return leat_tensor_view(weight->desc.dtype, weight->desc.rank, weight->desc.shape,
                             slab + weight->offset_bytes);
@@ -314,12 +314,12 @@ leat_status leat_model_copy_weights(leat_model *model, const leat_model *from, l
         return leati_fail(err, LEAT_EINVAL, "expected a model of %d weights, received one of %d",
                           to_weights->count, from_weights->count);
     for (int i = 0; i < to_weights->count; ++i) LEATI_TRY(same_shape(model, from, i, err));
+    char *to_slab = leati_weights_slab(to_weights, LEATI_SLAB_WEIGHTS);
+    const char *from_slab = leati_weights_slab(from_weights, LEATI_SLAB_WEIGHTS);
     for (int i = 0; model != from && i < to_weights->count; ++i) {
         const leati_weight *to = to_weights->entries[to_weights->order[i]],
                            *source = from_weights->entries[from_weights->order[i]];
-        memcpy((char *)to_weights->slab[LEATI_SLAB_WEIGHTS] + to->offset_bytes,
-               (const char *)from_weights->slab[LEATI_SLAB_WEIGHTS] + source->offset_bytes,
-               leati_desc_bytes(&to->desc));
+        memcpy(to_slab + to->offset_bytes, from_slab + source->offset_bytes, leati_desc_bytes(&to->desc));
     }
     leati_model_weights_changed(model);
     return LEAT_OK;

@@ -102,6 +102,7 @@ struct leat_model {
 /* Must be called after each change of weights, except by a plan: it makes kernels repack the weights. */
 static inline void leati_model_weights_changed(leat_model *model) {
     ++model->weights_version;
+    leati_weights_changed(&model->weights, LEATI_SLAB_WEIGHTS);
 }
 
 /* Frees what compile has set, and zeroes *compiled. */

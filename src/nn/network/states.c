@@ -31,7 +31,7 @@ static size_t move_layer(leati_layer *layer, const char *from, char *to, size_t 
 }
 
 static size_t move_model(leat_model *model, const char *from, char *to, size_t offset) {
-    const char *own_slab = model->weights.slab[LEATI_SLAB_STATES];
+    const char *own_slab = leati_weights_slab(&model->weights, LEATI_SLAB_STATES);
     for (int32_t i = 0; i < model->member_count; ++i) {
         const leati_member *member = &model->members[i];
         leat_model *inner = leati_member_model(member);
@@ -57,8 +57,9 @@ int64_t leati_model_stateful_batch(const leat_model *model) {
 }
 
 void leat_model_reset_states(leat_model *model) {
-    if (model && model->weights.state_bytes > 0)
-        memset(model->weights.slab[LEATI_SLAB_STATES], 0, model->weights.state_bytes);
+    if (!model || model->weights.state_bytes == 0) return;
+    memset(leati_weights_slab(&model->weights, LEATI_SLAB_STATES), 0, model->weights.state_bytes);
+    leati_weights_changed(&model->weights, LEATI_SLAB_STATES);
 }
 
 /* Finds a layer by name, in this model before its nested models. */
@@ -77,7 +78,8 @@ leat_tensor leat_model_state(const leat_model *model, const char *layer, int ind
     const leati_layer *found = model && layer ? find_layer(model, layer) : NULL;
     if (!found || index < 0 || index >= found->state_count) return (leat_tensor){0};
     const leati_state *state = &found->states[index];
-    char *slab = model->weights.slab[LEATI_SLAB_STATES];
+    char *slab = leati_weights_slab(&model->weights, LEATI_SLAB_STATES);
+    leati_weights_changed(&model->weights, LEATI_SLAB_STATES); /* the caller may write to the view */
     return leat_tensor_view(LEAT_F32, state->desc.rank, state->desc.shape, slab + state->offset_bytes);
 }
 

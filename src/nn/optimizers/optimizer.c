@@ -278,8 +278,10 @@ void leati_optimizer_scalars(leati_optimizer *optimizer, int64_t iterations, flo
 void leati_optimizer_preset(const leati_optimizer *optimizer, leati_weights *weights) {
     const leati_optimizer_type *type = optimizer->type;
     for (int slot = 0; type->slot_preset && slot < leati_optimizer_slot_count(optimizer); ++slot) {
+        leati_slab slab = (leati_slab)(LEATI_SLAB_SLOT0 + slot);
         float value = (float)type->slot_preset(&optimizer->config, slot),
-              *data = weights->slab[LEATI_SLAB_SLOT0 + slot];
+              *data = leati_weights_slab(weights, slab);
         for (size_t i = 0; i < weights->trainable_bytes / sizeof(float); ++i) data[i] = value;
+        leati_weights_changed(weights, slab);
     }
 }

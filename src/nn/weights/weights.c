@@ -16,10 +16,21 @@ void leati_weights_fini(leati_weights *weights) {
     *weights = (leati_weights){0};
 }
 
+void *leati_weights_slab(const leati_weights *weights, leati_slab slab) {
+    leati_mirror *mirror = weights->mirror;
+    if (mirror && mirror->ahead[slab] && weights->slab[slab]) mirror->fetch(mirror, slab);
+    return weights->slab[slab];
+}
+
+void leati_weights_changed(const leati_weights *weights, leati_slab slab) {
+    if (weights->mirror) weights->mirror->behind[slab] = true;
+}
+
 void leati_weights_untrain(leati_weights *weights) {
     for (int i = LEATI_SLAB_GRADIENTS; i < LEATI_SLAB_COUNT; ++i) {
         leati_free(weights->slab[i]);
         weights->slab[i] = NULL;
+        if (weights->mirror) weights->mirror->ahead[i] = false;
     }
 }
 
@@ -38,6 +49,7 @@ leat_status leati_weights_train(leati_weights *weights, int slot_count, int scal
             leati_weights_untrain(weights);
             return leati_fail_memory(err, bytes[i], "gradients and the optimizer's slots");
         }
+        leati_weights_changed(weights, (leati_slab)i);
     }
     return LEAT_OK;
 }

@@ -29,12 +29,22 @@ typedef struct leati_weight {
     bool placed;         /* the slab holds the value of this weight */
 } leati_weight;
 
+/* The copy of a model's slabs in the memory of a device, on which plans of the device work.  Whoever makes the copy
+ * (train/step/mirror.h) sets weights->mirror to it. */
+typedef struct leati_mirror {
+    bool ahead[LEATI_SLAB_COUNT];  /* the device has newer values than the host */
+    bool behind[LEATI_SLAB_COUNT]; /* the host has newer values than the device */
+    /* Copies a slab to the host's memory.  A failure is reported by the next step. */
+    void (*fetch)(struct leati_mirror *mirror, leati_slab slab);
+} leati_mirror;
+
 /* The slabs of a model.  Each weight is 64-byte aligned; trainable weights come first.  Only the outermost model owns
  * slabs; the offsets of the weights of nested models point into the same slabs. */
 typedef struct leati_weights {
     size_t bytes, trainable_bytes;
     bool *lent; /* the caller has a view of the weights, and may write through the view at any time */
-    void *slab[LEATI_SLAB_COUNT];
+    void *slab[LEATI_SLAB_COUNT]; /* host memory: leati_weights_slab returns it with the newest values */
+    leati_mirror *mirror;         /* borrowed; NULL: no device has a copy */
     size_t state_bytes;
     int32_t count; /* all weights, in Keras's order of model.weights: trainable ones, then the others */
     leati_weight **entries;  /* borrowed from the layers */
@@ -45,6 +55,11 @@ typedef struct leati_weights {
 
 /* Frees everything and zeroes *weights. */
 void leati_weights_fini(leati_weights *weights);
+
+/* Returns the host's memory of a slab, NULL if there is none, after copying newer values from the device.  After
+ * writing to it, the caller calls leati_weights_changed. */
+void *leati_weights_slab(const leati_weights *weights, leati_slab slab);
+void leati_weights_changed(const leati_weights *weights, leati_slab slab);
 
 /* Allocates zeroed slabs for gradients, slots and scalars, in place of the previous ones. */
 leat_status leati_weights_train(leati_weights *weights, int slot_count, int scalar_count, leat_error *err);

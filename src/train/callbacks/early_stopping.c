@@ -46,7 +46,7 @@ static leat_status keep_weights(early_stopping *self, const leat_model *model, l
         self->best_weights = leati_calloc_aligned(self->best_bytes);
         if (!self->best_weights) return leati_fail_memory(err, self->best_bytes, "the best weights");
     }
-    memcpy(self->best_weights, model->weights.slab[LEATI_SLAB_WEIGHTS], self->best_bytes);
+    memcpy(self->best_weights, leati_weights_slab(&model->weights, LEATI_SLAB_WEIGHTS), self->best_bytes);
     return LEAT_OK;
 }
 
@@ -55,9 +55,9 @@ static void restore_weights(early_stopping *self, leat_training *training) {
     if (!self->options.restore_best_weights || !self->best_weights) return;
     if (self->options.verbose)
         leat_training_write(training, "Restoring model weights from the end of the best epoch");
-    memcpy(leat_training_model(training)->weights.slab[LEATI_SLAB_WEIGHTS], self->best_weights,
-           self->best_bytes);
-    leati_model_weights_changed(leat_training_model(training));
+    leat_model *model = leat_training_model(training);
+    memcpy(leati_weights_slab(&model->weights, LEATI_SLAB_WEIGHTS), self->best_weights, self->best_bytes);
+    leati_model_weights_changed(model);
 }
 
 static leat_status epoch_end(void *user, leat_training *training, int64_t epoch, leat_logs *logs,

@@ -13,8 +13,9 @@
 #include "nn/network/network.h"
 #include "train/inspect/plan_view.h"
 #include "train/loop/runner.h"
+#include "train/step/snapshot.h"
 
-enum { LEAST_RUNS = 5, MOST_RUNS = 101, SLABS = LEATI_SLAB_SCALARS };
+enum { LEAST_RUNS = 5, MOST_RUNS = 101 };
 #define RUN_NS INT64_C(1000000000) /* the time after which measuring ends, but not before LEAST_RUNS runs */
 
 static const leat_plan_options defaults = {.batch_size = 32, .unknown = 32};
@@ -97,42 +98,6 @@ static leat_status describe(const leat_model *model, const leat_plan_options *op
 
 /* ---- Measuring ---- */
 
-/* A copy of the memory that a run changes: weights and optimizer slots in a training step, and the states of
- * stateful layers. */
-typedef struct snapshot {
-    void *copies[SLABS];
-    size_t bytes[SLABS];
-    int64_t iterations;
-} snapshot;
-
-static size_t bytes_of(const leat_model *model, int slab, bool trains) {
-    if (slab == LEATI_SLAB_STATES) return leati_states_bytes(model);
-    if (!trains || slab == LEATI_SLAB_GRADIENTS) return 0;
-    return slab == LEATI_SLAB_WEIGHTS ? model->weights.bytes : model->weights.trainable_bytes;
-}
-
-static leat_status take_snapshot(snapshot *k, const leat_model *model, bool trains, leat_error *err) {
-    *k = (snapshot){.iterations = model->iterations};
-    for (int i = 0; i < SLABS; ++i) {
-        k->bytes[i] = model->weights.slab[i] ? bytes_of(model, i, trains) : 0;
-        if (k->bytes[i] == 0) continue;
-        k->copies[i] = leati_memdup(model->weights.slab[i], k->bytes[i]);
-        if (!k->copies[i]) return leati_fail_memory(err, k->bytes[i], "a copy of the weights");
-    }
-    return LEAT_OK;
-}
-
-static void restore_snapshot(const snapshot *k, leat_model *model) {
-    for (int i = 0; i < SLABS; ++i)
-        if (k->copies[i]) memcpy(model->weights.slab[i], k->copies[i], k->bytes[i]);
-    model->iterations = k->iterations;
-    if (k->copies[LEATI_SLAB_WEIGHTS]) leati_model_weights_changed(model);
-}
-
-static void snapshot_fini(snapshot *k) {
-    for (int i = 0; i < SLABS; ++i) leati_free(k->copies[i]);
-}
-
 static int by_value(const void *a, const void *b) {
     int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
     return x < y ? -1 : x > y;
@@ -153,7 +118,7 @@ static void take_medians(leati_plan_view *view, const int64_t *times, int runs) 
 /* Restores the model after each run, so that training on made-up data does not diverge to values that are not
  * finite. */
 static leat_status run_repeatedly(leati_plan_view *view, leat_model *model, leati_trainer *trainer,
-                                  const void *const *data, const snapshot *saved, int64_t *times,
+                                  const void *const *data, const leati_step_snapshot *saved, int64_t *times,
                                   leat_error *err) {
     int runs = 0;
     int64_t start = leati_now_ns();
@@ -164,7 +129,7 @@ static leat_status run_repeatedly(leati_plan_view *view, leat_model *model, leat
         if (model->watch) model->watch(model->watcher, fmax(share, 0));
         LEATI_TRY(leati_trainer_run_timed(trainer, view->step, data,
                                           times + (int64_t)(r < 0 ? 0 : r) * view->count, err));
-        restore_snapshot(saved, model);
+        leati_step_snapshot_restore(saved, model);
         runs = r + 1;
     }
     take_medians(view, times, runs);
@@ -173,16 +138,16 @@ static leat_status run_repeatedly(leati_plan_view *view, leat_model *model, leat
 
 static leat_status measure(leati_plan_view *view, leat_model *model, leati_trainer *trainer,
                            const void *const *data, leat_error *err) {
-    snapshot saved = {0};
+    leati_step_snapshot saved = {0};
     size_t cells = (size_t)MOST_RUNS * ((size_t)view->count + 1);
     int64_t *times = leati_calloc(cells, sizeof *times);
     view->step_ns = leati_calloc((size_t)view->count + 1, sizeof *view->step_ns);
     leat_status status =
         times && view->step_ns ? LEAT_OK : leati_fail_memory(err, cells * sizeof *times, "times");
-    if (status == LEAT_OK) status = take_snapshot(&saved, model, view->options.train, err);
+    if (status == LEAT_OK) status = leati_step_snapshot_take(&saved, model, view->options.train, err);
     if (status == LEAT_OK) status = run_repeatedly(view, model, trainer, data, &saved, times, err);
     if (model->watch) model->watch(model->watcher, 1);
-    snapshot_fini(&saved);
+    leati_step_snapshot_fini(&saved);
     leati_free(times);
     return status;
 }

@@ -3,11 +3,14 @@
 #include "train/loop/runner.h"
 
 #include <inttypes.h>
+#include <string.h>
+#include <time.h>
 
 #include "base/os/clock.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "feed/sample.h"
+#include "feed/peek.h"
 #include "feed/stats/trace.h"
 
 enum { max_feeds = 4 };
@@ -95,12 +98,32 @@ leat_status leati_runner_prepare(leati_runner *runner, leat_model *model, const 
     return LEAT_OK;
 }
 
+/* Lets the device read the feed's slots directly.  If it cannot, copies from there are slower. */
+static void pin_memory(leati_runner *runner) {
+    leati_device *device = leati_trainer_device(runner->trainer);
+    void *memory = NULL;
+    size_t bytes = 0;
+    if (!device) return;
+    leati_feed_memory(runner->feed, &memory, &bytes);
+    if (device->class->pin(device, memory, bytes, NULL) == LEAT_OK) runner->pinned = memory;
+}
+
+static void unpin_memory(leati_runner *runner) {
+    if (!runner->pinned) return;
+    leati_device *device = leati_trainer_device(runner->trainer);
+    device->class->unpin(device, runner->pinned);
+    runner->pinned = NULL;
+}
+
 leat_status leati_runner_open(leati_runner *const *runners, int count, leat_error *err) {
     leat_feed_config configs[max_feeds] = {0};
     leat_feed *feeds[max_feeds] = {0};
     for (int i = 0; i < count; ++i) configs[i] = runners[i]->config;
     LEATI_TRY(leat_feed_open_together(feeds, configs, count, err));
-    for (int i = 0; i < count; ++i) runners[i]->feed = feeds[i];
+    for (int i = 0; i < count; ++i) {
+        runners[i]->feed = feeds[i];
+        pin_memory(runners[i]);
+    }
     return LEAT_OK;
 }
 
@@ -108,6 +131,7 @@ leat_status leati_runner_open(leati_runner *const *runners, int count, leat_erro
  * sequence. */
 int leati_runner_close(leati_runner *const *runners, int count) {
     int stuck = 0;
+    for (int i = 0; i < count; ++i) unpin_memory(runners[i]);
     for (int i = 0; i < count; ++i) stuck += leat_feed_close(&runners[i]->feed);
     for (int i = 0; i < count; ++i) {
         leati_runner *runner = runners[i];
@@ -161,12 +185,47 @@ leat_status leati_runner_take(leati_runner *runner, bool *more, leat_error *err)
     return LEAT_OK;
 }
 
+/* Begins to copy the next batch to the device if it is ready and has the shapes of `step`.  Class weights are computed
+ * for one batch at a time, so then nothing is staged. */
+static leat_status stage(leati_runner *runner, const leati_compiled_step *step, leat_error *err) {
+    leati_program_spec spec;
+    const void *pointers[3 * LEATI_PROGRAM_MAX_OUTPUTS];
+    const leat_batch *next = runner->binding.class_weight ? NULL : leati_feed_peek(runner->feed);
+    if (!next || next->size != runner->size) return LEAT_OK;
+    LEATI_TRY(leati_binding_apply(&runner->binding, next, &spec, pointers, err));
+    if (memcmp(&spec, &step->spec, sizeof spec) != 0) return LEAT_OK;
+    LEATI_TRY(leati_plan_stage(step->plan, pointers, err));
+    runner->staged = next;
+    return LEAT_OK;
+}
+
+/* Stages the next batch while the device computes, as soon as the batch is ready.  Sleeping would delay a short step,
+ * so the first look_ns pass without sleep. */
+static leat_status stage_meanwhile(leati_runner *runner, const leati_compiled_step *step, leat_error *err) {
+    enum { look_ns = 500000, pause_ns = 50000 };
+    const struct timespec pause = {.tv_nsec = pause_ns};
+    const int64_t start = leati_now_ns();
+    leati_device *device = leati_trainer_device(runner->trainer);
+    if (!device || !leati_plan_can_stage(step->plan)) return LEAT_OK;
+    LEATI_TRY(stage(runner, step, err));
+    while (!runner->staged && !device->class->is_idle(device)) {
+        if (leati_now_ns() - start > look_ns) (void)nanosleep(&pause, NULL);
+        LEATI_TRY(stage(runner, step, err));
+    }
+    return LEAT_OK;
+}
+
 static leat_status run(leati_runner *runner, const leati_compiled_step **step, leat_error *err) {
     leati_program_spec spec;
     const void *pointers[3 * LEATI_PROGRAM_MAX_OUTPUTS];
+    bool staged = runner->staged == runner->batch;
+    runner->staged = NULL;
     LEATI_TRY(leati_binding_apply(&runner->binding, runner->batch, &spec, pointers, err));
     LEATI_TRY(leati_trainer_step(runner->trainer, &spec, runner->threads, step, err));
-    return leati_trainer_run(runner->trainer, *step, pointers, runner->seed, err);
+    LEATI_TRY(leati_trainer_start(runner->trainer, *step, pointers, staged, runner->seed, err));
+    leat_status status = stage_meanwhile(runner, *step, err);
+    leat_status ended = leati_trainer_finish(runner->trainer, *step, status == LEAT_OK ? err : NULL);
+    return status == LEAT_OK ? ended : status;
 }
 
 /* If one sample of the current batch caused the failure, prefixes the message with the sample's number in the

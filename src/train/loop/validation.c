@@ -87,7 +87,7 @@ static leat_status validate_pass(leati_fit_loop *loop, leat_logs *logs, leat_err
  * layers are kept, since batches of validation change them too. */
 static leat_status keep_states(leati_fit_loop *loop, leat_error *err) {
     const leati_weights *weights = &loop->model->weights;
-    const void *states = weights->slab[LEATI_SLAB_STATES];
+    const void *states = leati_weights_slab(weights, LEATI_SLAB_STATES);
     if (!loop->checkpoints.options.folder || !states || weights->state_bytes == 0) return LEAT_OK;
     if (!loop->states_before) loop->states_before = leati_calloc(weights->state_bytes, 1);
     if (!loop->states_before) return leati_fail_memory(err, weights->state_bytes, "states of layers");
@@ -97,8 +97,9 @@ static leat_status keep_states(leati_fit_loop *loop, leat_error *err) {
 
 static void restore_states(const leati_fit_loop *loop) {
     const leati_weights *weights = &loop->model->weights;
-    if (loop->states_before)
-        memcpy(weights->slab[LEATI_SLAB_STATES], loop->states_before, weights->state_bytes);
+    if (!loop->states_before) return;
+    memcpy(leati_weights_slab(weights, LEATI_SLAB_STATES), loop->states_before, weights->state_bytes);
+    leati_weights_changed(weights, LEATI_SLAB_STATES);
 }
 
 static leat_status validate(leati_fit_loop *loop, leat_logs *logs, leat_error *err) {

@@ -89,7 +89,7 @@ static leat_status publish(leat_model *model, leati_publication *publication, le
     const leati_weights *weights = &model->weights;
     leati_copy *copy = NULL;
     LEATI_TRY(take_free(publication, weights->bytes, &copy, err));
-    memcpy(copy->weights, weights->slab[LEATI_SLAB_WEIGHTS], weights->bytes);
+    memcpy(copy->weights, leati_weights_slab(weights, LEATI_SLAB_WEIGHTS), weights->bytes);
     copy->layout = leati_weights_layout_id(model);
     leati_publication_lock(&publication->lock);
     copy->number = atomic_load(&publication->number) + 1;
@@ -118,7 +118,7 @@ leat_status leati_publication_of(leat_model *model, leati_publication **out, lea
     const leati_copy *newest = (*out)->newest;
     bool same = newest && newest->bytes == weights->bytes &&
                 newest->layout == leati_weights_layout_id(model) &&
-                memcmp(newest->weights, weights->slab[LEATI_SLAB_WEIGHTS], weights->bytes) == 0;
+                memcmp(newest->weights, leati_weights_slab(weights, LEATI_SLAB_WEIGHTS), weights->bytes) == 0;
     return same ? LEAT_OK : publish(model, *out, err);
 }
 

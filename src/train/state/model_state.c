@@ -101,7 +101,6 @@ static leat_status save_descriptions(const leat_model *model, leat_state *state,
  * hold: gradients and scalars are computed anew in each step. */
 static bool slab_of(const leat_model *model, int index, char name[24], void **data, size_t *bytes) {
     const leati_weights *weights = &model->weights;
-    *data = weights->slab[index];
     *bytes = index == LEATI_SLAB_WEIGHTS  ? weights->bytes
              : index == LEATI_SLAB_STATES ? weights->state_bytes
                                           : weights->trainable_bytes;
@@ -113,7 +112,9 @@ static bool slab_of(const leat_model *model, int index, char name[24], void **da
         snprintf(name, 24, "slot.%d", index - LEATI_SLAB_SLOT0);
     bool held = index == LEATI_SLAB_WEIGHTS || index == LEATI_SLAB_STATES ||
                 (index >= LEATI_SLAB_SLOT0 && index < LEATI_SLAB_SCALARS);
-    return held && *data && *bytes > 0;
+    if (!held || *bytes == 0) return false;
+    *data = leati_weights_slab(weights, (leati_slab)index);
+    return *data != NULL;
 }
 
 /* Looks at the bits of the exponents, in a loop that compilers vectorize. */
@@ -128,7 +129,7 @@ bool leati_model_state_is_finite(const leat_model *model) {
     const leati_weights *weights = &model->weights;
     for (int32_t i = 0; i < weights->trainable_count; ++i) {
         const leati_weight *weight = weights->entries[i];
-        const char *slab = weights->slab[LEATI_SLAB_WEIGHTS];
+        const char *slab = leati_weights_slab(weights, LEATI_SLAB_WEIGHTS);
         int64_t count = 1;
         for (int d = 0; d < weight->desc.rank; ++d) count *= weight->desc.shape[d];
         const void *bits = slab + weight->offset_bytes;
@@ -215,7 +216,10 @@ leat_status leati_model_state_load(leat_model *model, const leat_state *state, l
     size_t bytes = 0;
     LEATI_TRY(leat_state_get(state, "numbers", &numbers, sizeof numbers, err));
     for (int i = 0; i < LEATI_SLAB_COUNT; ++i)
-        if (slab_of(model, i, name, &data, &bytes)) LEATI_TRY(leat_state_get(state, name, data, bytes, err));
+        if (slab_of(model, i, name, &data, &bytes)) {
+            LEATI_TRY(leat_state_get(state, name, data, bytes, err));
+            leati_weights_changed(&model->weights, (leati_slab)i);
+        }
     model->iterations = numbers.iterations;
     optimizer->schedule_at = numbers.schedule_at;
     optimizer->m_schedule = numbers.m_schedule;

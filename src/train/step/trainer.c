@@ -12,6 +12,8 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "leat/train.h"
+#include "train/step/choose_place.h"
+#include "train/step/mirror.h"
 
 /* Samples of many shapes need many plans: beyond this number, the least recently used plan is dropped. */
 enum { max_steps = 64 };
@@ -26,7 +28,11 @@ typedef struct leftover {
 struct leati_trainer {
     leat_model *model;
     leftover *leftovers;
-    leati_arena *arena;
+    leati_device *device;       /* NULL: the host */
+    leati_device_slabs *slabs;  /* on the device */
+    leati_arena *arena;         /* on the device, if there is one */
+    bool is_auto;               /* each step runs on the host or on the device, where it is faster */
+    leati_arena *host_arena;    /* of the steps that run on the host beside a device; NULL: none yet */
     leati_compiled_step *steps; /* most recently used first */
     int threads;                /* 0: all cores */
     unsigned char *gathered;    /* contiguous copies of the arrays of a call on one batch */
@@ -40,15 +46,26 @@ static void step_destroy(leati_compiled_step *step) {
     leati_free(step);
 }
 
-static void trainer_destroy(void **handle) {
-    leati_trainer *trainer = *handle;
-    if (!trainer) return;
+static void drop_all_steps(leati_trainer *trainer) {
     while (trainer->steps) {
         leati_compiled_step *step = trainer->steps;
         trainer->steps = step->next;
         step_destroy(step);
     }
+}
+
+static void leave_device(leati_trainer *trainer, leat_model *model) {
+    drop_all_steps(trainer);
+    leati_arena_destroy(&trainer->host_arena);
     leati_arena_destroy(&trainer->arena);
+    leati_device_slabs_destroy(&trainer->slabs, model);
+    leati_device_close(&trainer->device);
+}
+
+static void trainer_destroy(void **handle) {
+    leati_trainer *trainer = *handle;
+    if (!trainer) return;
+    leave_device(trainer, trainer->model);
     leati_free(trainer->gathered);
     while (trainer->leftovers) {
         leftover *left = trainer->leftovers;
@@ -71,20 +88,65 @@ void leati_trainer_keep(leati_trainer *trainer, void *memory, const leat_sequenc
     trainer->leftovers = left;
 }
 
-leat_status leati_trainer_of(leat_model *model, leati_trainer **out, leat_error *err) {
-    if (!model->session) {
-        leati_trainer *trainer = leati_calloc(1, sizeof *trainer);
-        if (!trainer) return leati_fail_memory(err, sizeof *trainer, "a trainer");
-        trainer->model = model;
-        trainer->quota = leati_cgroup_cpus("");
-        model->session = trainer;
-        model->session_destroy = trainer_destroy;
-        leat_status status = leati_arena_create(&trainer->arena, err);
-        if (status != LEAT_OK) {
-            trainer_destroy(&model->session);
-            return status;
-        }
+/* Gives the trainer another device (NULL: the host), which it owns from now on. */
+static leat_status move_to(leati_trainer *trainer, leati_device *device, leat_error *err) {
+    leati_arena *arena = NULL;
+    leati_device_slabs *slabs = NULL;
+    leat_status status = leati_arena_create_on(&arena, device, err);
+    if (status == LEAT_OK && device) status = leati_device_slabs_create(&slabs, device, err);
+    if (status != LEAT_OK) {
+        leati_arena_destroy(&arena);
+        leati_device_close(&device);
+        return status;
     }
+    leave_device(trainer, trainer->model);
+    trainer->device = device;
+    trainer->arena = arena;
+    trainer->slabs = slabs;
+    trainer->is_auto = false;
+    return LEAT_OK;
+}
+
+/* Moves to the device with a name.  "auto" is the first GPU and the host; without a GPU the host alone. */
+static leat_status move_to_named(leati_trainer *trainer, const char *name, leat_error *err) {
+    leati_device *device = NULL;
+    bool is_auto = strcmp(name, "auto") == 0;
+    leat_error why = {0};
+    leat_status status = LEAT_OK;
+    if (strcmp(name, "cpu") != 0) status = leati_device_open(is_auto ? "cuda" : name, &device, &why);
+    if (status != LEAT_OK && is_auto) {
+        leati_log(LEAT_LOG_INFO, "leat: '%s' computes on the CPU: %s", trainer->model->name, why.message);
+    } else if (status != LEAT_OK) {
+        if (err) *err = why;
+        return status;
+    }
+    LEATI_TRY(move_to(trainer, device, err));
+    trainer->is_auto = is_auto && device;
+    return LEAT_OK;
+}
+
+/* Gives the trainer the device that the environment names in LEAT_DEVICE, else the host. */
+static leat_status move_to_default(leati_trainer *trainer, leat_error *err) {
+    const char *name = getenv("LEAT_DEVICE");
+    if (!name || !*name) return move_to(trainer, NULL, err);
+    return leati_prefix(move_to_named(trainer, name, err), err, "LEAT_DEVICE");
+}
+
+/* Makes the model's trainer, on the device with a name; NULL: on the default device. */
+static leat_status create_trainer(leat_model *model, const char *device, leat_error *err) {
+    leati_trainer *trainer = leati_calloc(1, sizeof *trainer);
+    if (!trainer) return leati_fail_memory(err, sizeof *trainer, "a trainer");
+    trainer->model = model;
+    trainer->quota = leati_cgroup_cpus("");
+    model->session = trainer;
+    model->session_destroy = trainer_destroy;
+    leat_status status = device ? move_to_named(trainer, device, err) : move_to_default(trainer, err);
+    if (status != LEAT_OK) trainer_destroy(&model->session);
+    return status;
+}
+
+leat_status leati_trainer_of(leat_model *model, leati_trainer **out, leat_error *err) {
+    if (!model->session) LEATI_TRY(create_trainer(model, NULL, err));
     *out = model->session;
     return LEAT_OK;
 }
@@ -114,6 +176,21 @@ void leat_model_set_threads(leat_model *model, int threads) {
     if (!model) return;
     leati_trainer *trainer = NULL;
     if (leati_trainer_of(model, &trainer, NULL) == LEAT_OK) trainer->threads = threads;
+}
+
+leat_status leat_model_set_device(leat_model *model, const char *name, leat_error *err) {
+    LEATI_GIVEN(model, err);
+    LEATI_GIVEN(name, err);
+    if (!model->session) return create_trainer(model, name, err);
+    if (strcmp(name, leat_model_device(model)) == 0) return LEAT_OK;
+    return move_to_named(model->session, name, err);
+}
+
+const char *leat_model_device(const leat_model *model) {
+    if (!model) return NULL;
+    const leati_trainer *trainer = model->session;
+    if (!trainer || !trainer->device) return "cpu";
+    return trainer->is_auto ? "auto" : trainer->device->name;
 }
 
 void leat_model_set_gradient_checkpointing(leat_model *model, bool on) {
@@ -178,11 +255,46 @@ leati_plan_options leati_plan_options_of(const leat_model *model, int threads, l
                                 .deterministic = model->deterministic};
 }
 
-static leat_status compile(leati_trainer *trainer, leati_compiled_step *step, leat_error *err) {
-    leati_plan_options options = leati_plan_options_of(trainer->model, step->threads, trainer->arena);
+/* Builds and compiles the step for the host or for the trainer's device. */
+static leat_status compile_on(leati_trainer *trainer, leati_compiled_step *step, bool on_host,
+                              leat_error *err) {
+    leati_arena *arena = on_host && trainer->device ? trainer->host_arena : trainer->arena;
+    leati_plan_options options = leati_plan_options_of(trainer->model, step->threads, arena);
     memcpy(options.slabs, trainer->model->weights.slab, sizeof options.slabs);
+    if (trainer->slabs && !on_host) leati_device_slabs_addresses(trainer->slabs, options.slabs);
+    step->on_host = on_host && trainer->device;
     LEATI_TRY(leati_program_build(trainer->model, &step->spec, &step->program, err));
-    LEATI_TRY(leati_plan_create(&step->plan, &step->program.graph, &options, err));
+    return leati_plan_create(&step->plan, &step->program.graph, &options, err);
+}
+
+/* Compiles the step for both places, and keeps the faster one.  A host that needs ten times as long as the device is
+ * not measured to the end. */
+static leat_status compile_faster(leati_trainer *trainer, leati_compiled_step *step, leat_error *err) {
+    enum { hopeless = 10 };
+    leati_compiled_step other = *step;
+    int64_t device_ns = 0, host_ns = 0;
+    if (!trainer->host_arena) LEATI_TRY(leati_arena_create(&trainer->host_arena, err));
+    LEATI_TRY(compile_on(trainer, step, false, err));
+    LEATI_TRY(leati_measure_step(trainer, trainer->model, step, 0, &device_ns, err));
+    leat_status status = compile_on(trainer, &other, true, err);
+    if (status == LEAT_OK)
+        status = leati_measure_step(trainer, trainer->model, &other, hopeless * device_ns, &host_ns, err);
+    if (status == LEAT_OK && host_ns <= device_ns) {
+        leati_plan *slower = step->plan;
+        step->plan = other.plan;
+        step->on_host = true;
+        other.plan = slower;
+    }
+    leati_plan_destroy(&other.plan);
+    leati_graph_destroy(&other.program.graph);
+    if (status == LEAT_OK)
+        leati_log_place(trainer->model, &step->spec, trainer->device->name, device_ns, host_ns);
+    return status;
+}
+
+static leat_status compile(leati_trainer *trainer, leati_compiled_step *step, leat_error *err) {
+    LEATI_TRY(trainer->is_auto ? compile_faster(trainer, step, err)
+                               : compile_on(trainer, step, !trainer->device, err));
     log_plan(step);
     return LEAT_OK;
 }
@@ -202,24 +314,43 @@ static void drop_stale(leati_trainer *trainer) {
     }
 }
 
-leat_status leati_trainer_step(leati_trainer *trainer, const leati_program_spec *spec, int threads,
-                               const leati_compiled_step **out, leat_error *err) {
+/* Finds a compiled step and makes it the most recently used one; NULL: there is none. */
+static leati_compiled_step *find_step(leati_trainer *trainer, const leati_program_spec *spec, int threads) {
     uint64_t version = trainer->model->version;
     for (leati_compiled_step **link = &trainer->steps; *link; link = &(*link)->next) {
         leati_compiled_step *step = *link;
         if (!matches(step, spec, threads, version)) continue;
         *link = step->next;
         step->next = trainer->steps;
-        trainer->steps = step;
-        *out = step;
-        return LEAT_OK;
+        return trainer->steps = step;
     }
+    return NULL;
+}
+
+/* Brings the device's copy of the weights up to date for a step that runs there, or may run there.  If the copy has
+ * moved, older plans are invalid, and *step becomes NULL. */
+static leat_status update_slabs(leati_trainer *trainer, leati_compiled_step **step, leat_error *err) {
+    bool moved = false;
+    if (!trainer->slabs || (*step && (*step)->on_host)) return LEAT_OK;
+    LEATI_TRY(leati_device_slabs_update(trainer->slabs, trainer->model, &moved, err));
+    if (!moved) return LEAT_OK;
+    drop_all_steps(trainer);
+    *step = NULL;
+    return LEAT_OK;
+}
+
+leat_status leati_trainer_step(leati_trainer *trainer, const leati_program_spec *spec, int threads,
+                               const leati_compiled_step **out, leat_error *err) {
+    leati_compiled_step *step = find_step(trainer, spec, threads);
+    LEATI_TRY(update_slabs(trainer, &step, err));
+    *out = step;
+    if (step) return LEAT_OK;
     drop_stale(trainer);
-    leati_compiled_step *step = leati_calloc(1, sizeof *step);
+    step = leati_calloc(1, sizeof *step);
     if (!step) return leati_fail_memory(err, sizeof *step, "a step");
     step->spec = *spec;
     step->threads = threads;
-    step->version = version;
+    step->version = trainer->model->version;
     leat_status status = compile(trainer, step, err);
     if (status != LEAT_OK) {
         step_destroy(step);
@@ -228,32 +359,68 @@ leat_status leati_trainer_step(leati_trainer *trainer, const leati_program_spec 
     step->next = trainer->steps;
     trainer->steps = step;
     *out = step;
-    return LEAT_OK;
+    /* Measuring has changed the weights and restored them. */
+    return trainer->is_auto ? update_slabs(trainer, &(leati_compiled_step *){step}, err) : LEAT_OK;
 }
 
-static bool prepare_run(leati_trainer *trainer, const leati_compiled_step *step) {
+/* Copies what a step on the device has changed to the host's slabs.  Packed weights are then out of date. */
+static void fetch_slabs(leat_model *model) {
+    const leati_mirror *mirror = model->weights.mirror;
+    if (mirror && mirror->ahead[LEATI_SLAB_WEIGHTS]) ++model->weights_version;
+    for (int i = 0; mirror && i < LEATI_SLAB_SCALARS; ++i)
+        if (mirror->ahead[i]) (void)leati_weights_slab(&model->weights, (leati_slab)i);
+}
+
+static void prepare_run(leati_trainer *trainer, const leati_compiled_step *step) {
     leat_model *model = trainer->model;
-    leati_arena_set_version(trainer->arena, *model->weights.lent ? 0 : model->weights_version);
-    if (step->spec.mode != LEATI_TRAIN) return false;
+    if (step->on_host) fetch_slabs(model);
+    leati_arena_set_version(step->on_host ? trainer->host_arena : trainer->arena,
+                            *model->weights.lent ? 0 : model->weights_version);
+    if (step->spec.mode != LEATI_TRAIN) return;
     leati_optimizer_scalars(model->compiled.optimizer, model->iterations,
                             model->weights.slab[LEATI_SLAB_SCALARS]);
-    return true;
+}
+
+static void finish_run(leati_trainer *trainer, const leati_compiled_step *step) {
+    bool is_training = step->spec.mode == LEATI_TRAIN;
+    leat_model *model = trainer->model;
+    if (is_training) ++model->iterations;
+    if (step->on_host)
+        leati_weights_ran(&model->weights, is_training);
+    else if (trainer->slabs)
+        leati_device_slabs_ran(trainer->slabs, model, is_training);
 }
 
 leat_status leati_trainer_run(leati_trainer *trainer, const leati_compiled_step *step,
                               const void *const *pointers, uint64_t seed, leat_error *err) {
     leat_model *model = trainer->model;
-    bool is_training = prepare_run(trainer, step);
+    prepare_run(trainer, step);
     LEATI_TRY(leati_plan_run(step->plan, pointers, seed, (uint64_t)model->iterations, err));
-    if (is_training) ++model->iterations;
+    finish_run(trainer, step);
     return LEAT_OK;
+}
+
+leat_status leati_trainer_start(leati_trainer *trainer, const leati_compiled_step *step,
+                                const void *const *pointers, bool staged, uint64_t seed, leat_error *err) {
+    prepare_run(trainer, step);
+    return leati_plan_start(step->plan, pointers, staged, seed, (uint64_t)trainer->model->iterations, err);
+}
+
+leat_status leati_trainer_finish(leati_trainer *trainer, const leati_compiled_step *step, leat_error *err) {
+    LEATI_TRY(leati_plan_finish(step->plan, err));
+    finish_run(trainer, step);
+    return LEAT_OK;
+}
+
+leati_device *leati_trainer_device(const leati_trainer *trainer) {
+    return trainer->device;
 }
 
 leat_status leati_trainer_run_timed(leati_trainer *trainer, const leati_compiled_step *step,
                                     const void *const *pointers, int64_t *step_ns, leat_error *err) {
     leat_model *model = trainer->model;
-    bool is_training = prepare_run(trainer, step);
+    prepare_run(trainer, step);
     LEATI_TRY(leati_plan_run_timed(step->plan, pointers, 0, (uint64_t)model->iterations, step_ns, err));
-    if (is_training) ++model->iterations;
+    finish_run(trainer, step);
     return LEAT_OK;
 }

@@ -17,6 +17,7 @@ typedef struct leati_compiled_step {
     uint64_t version; /* the model's version when the step was compiled */
     leati_program program;
     leati_plan *plan;
+    bool on_host; /* the plan runs on the host, although the trainer has a device ("auto") */
     struct leati_compiled_step *next;
 } leati_compiled_step;
 
@@ -34,6 +35,13 @@ leati_plan_options leati_plan_options_of(const leat_model *model, int threads, l
  * iteration. */
 leat_status leati_trainer_run(leati_trainer *trainer, const leati_compiled_step *step,
                               const void *const *pointers, uint64_t seed, leat_error *err);
+
+/* leati_trainer_run in two parts (leati_plan_start), between which the caller may stage the next batch. */
+leat_status leati_trainer_start(leati_trainer *trainer, const leati_compiled_step *step,
+                                const void *const *pointers, bool staged, uint64_t seed, leat_error *err);
+leat_status leati_trainer_finish(leati_trainer *trainer, const leati_compiled_step *step, leat_error *err);
+/* Returns the device on which the steps run; NULL: the host. */
+leati_device *leati_trainer_device(const leati_trainer *trainer);
 
 /* Like leati_trainer_run with seed 0, but also writes the time of each step of the plan (engine/plan/plan.h) to
  * step_ns. */

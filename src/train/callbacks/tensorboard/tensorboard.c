@@ -82,7 +82,7 @@ static leat_status batch_end(void *user, leat_training *training, int64_t index,
 static leat_status write_histograms(tensorboard *self, const leat_model *model, int64_t epoch,
                                     leat_error *err) {
     const leati_weights *weights = &model->weights;
-    const char *slab = weights->slab[LEATI_SLAB_WEIGHTS];
+    const char *slab = leati_weights_slab(weights, LEATI_SLAB_WEIGHTS);
     for (int32_t i = 0; i < weights->count; ++i) {
         const leati_weight *weight = weights->entries[weights->order[i]];
         char tag[2 * LEAT_LOG_NAME_BYTES + 32];
