@@ -18,6 +18,9 @@ from torch import nn
 
 from peer import Row, arguments, emit, per_step_us
 
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "peers"))
+from torch_models import Lstm, resnet50
+
 SETTINGS = ["eager", "graph", "compile", "graph+compile", "graph+autotune"]
 STREAM_SETTINGS = ["cpu", "eager", "graph", "graph+cell"]
 PROGRAM, HOST_BATCHES = "PyTorch", 4
@@ -25,45 +28,11 @@ PROGRAM, HOST_BATCHES = "PyTorch", 4
 
 # ---- Models ----
 
-class Lstm(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.lstm = nn.LSTM(32, 64, batch_first=True)
-        self.out = nn.Linear(64, 1)
-
-    def forward(self, x):
-        return self.out(self.lstm(x)[0][:, -1])
-
-
-class Bottleneck(nn.Module):
-    def __init__(self, inputs, filters, stride, project):
-        super().__init__()
-        self.body = nn.Sequential(
-            nn.Conv2d(inputs, filters, 1, stride), nn.BatchNorm2d(filters), nn.ReLU(inplace=True),
-            nn.Conv2d(filters, filters, 3, padding=1), nn.BatchNorm2d(filters), nn.ReLU(inplace=True),
-            nn.Conv2d(filters, 4 * filters, 1), nn.BatchNorm2d(4 * filters))
-        self.short = nn.Sequential(nn.Conv2d(inputs, 4 * filters, 1, stride), nn.BatchNorm2d(4 * filters)) if project else None
-
-    def forward(self, x):
-        return torch.relu(self.body(x) + (self.short(x) if self.short else x))
-
-
-def resnet50():
-    """keras.applications' ResNet-50, as examples/resnet.c: biases, and the stride in the first convolution of a block."""
-    layers = [nn.Conv2d(3, 64, 7, 2, 3), nn.BatchNorm2d(64), nn.ReLU(inplace=True), nn.MaxPool2d(3, 2, 1)]
-    inputs = 64
-    for filters, blocks, stride in ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2)):
-        for i in range(blocks):
-            layers.append(Bottleneck(inputs, filters, stride if i == 0 else 1, i == 0))
-            inputs = 4 * filters
-    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(2048, 1000))
-
-
 def model_of(name):
     if name == "mlp":
         return nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10))
     if name == "lstm":
-        return Lstm()
+        return Lstm(32, 1)
     if name == "resnet50":
         return resnet50()
     return nn.Sequential(nn.Conv2d(1, 32, 3), nn.ReLU(), nn.Conv2d(32, 64, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Dropout(0.25),
@@ -211,7 +180,7 @@ def warm_row(row, settings, device):
 
 def stream_step(setting, device):
     """Returns a function that copies one time step to the device, computes, and reads the prediction."""
-    model = Lstm().to(device)
+    model = Lstm(32, 1).to(device)
     if setting == "graph+cell":  # without cuDNN, which has fixed costs
         cell = nn.LSTMCell(32, 64, device=device)
         forward = torch.compile(lambda x, h, c: cell(x, (h, c)))

@@ -7,40 +7,7 @@ import torch
 from torch import nn
 
 import serving
-
-
-class Lstm(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.lstm = nn.LSTM(8, 64, batch_first=True)
-        self.out = nn.Linear(64, 4)
-
-    def forward(self, x):
-        return self.out(self.lstm(x)[0][:, -1])
-
-
-class Bottleneck(nn.Module):
-    def __init__(self, inputs, filters, stride, project):
-        super().__init__()
-        self.body = nn.Sequential(
-            nn.Conv2d(inputs, filters, 1, stride), nn.BatchNorm2d(filters), nn.ReLU(inplace=True),
-            nn.Conv2d(filters, filters, 3, padding=1), nn.BatchNorm2d(filters), nn.ReLU(inplace=True),
-            nn.Conv2d(filters, 4 * filters, 1), nn.BatchNorm2d(4 * filters))
-        self.short = nn.Sequential(nn.Conv2d(inputs, 4 * filters, 1, stride), nn.BatchNorm2d(4 * filters)) if project else None
-
-    def forward(self, x):
-        return torch.relu(self.body(x) + (self.short(x) if self.short else x))
-
-
-def resnet50():
-    """keras.applications' ResNet-50: the stride is in the first convolution of a block."""
-    layers = [nn.Conv2d(3, 64, 7, 2, 3), nn.BatchNorm2d(64), nn.ReLU(inplace=True), nn.MaxPool2d(3, 2, 1)]
-    inputs = 64
-    for filters, blocks, stride in ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2)):
-        for i in range(blocks):
-            layers.append(Bottleneck(inputs, filters, stride if i == 0 else 1, i == 0))
-            inputs = 4 * filters
-    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(2048, 1000))
+from torch_models import Lstm, resnet50
 
 
 def cnn():
@@ -54,7 +21,7 @@ def make(wishes):
         model = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 128), nn.ReLU(), nn.Linear(128, 4))
         return model, torch.rand(batch, 64), torch.rand(batch, 4), nn.MSELoss()
     if name == "lstm":
-        return Lstm(), torch.rand(batch, 64, 8), torch.rand(batch, 4), nn.MSELoss()
+        return Lstm(8, 4), torch.rand(batch, 64, 8), torch.rand(batch, 4), nn.MSELoss()
     classes, shape = (10, (batch, 1, 28, 28)) if name == "cnn" else (1000, (batch, 3, 224, 224))
     model, x = cnn() if name == "cnn" else resnet50(), torch.rand(shape)
     if wishes.get("channels_last"):

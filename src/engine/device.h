@@ -77,7 +77,11 @@ struct leati_device {
  * message says what is missing. */
 leat_status leati_device_open(const char *name, leati_device **out, leat_error *err);
 
+/* Returns the bytes of a block that is followed by another block at an aligned address. */
 #define LEATI_DEVICE_ALIGNMENT 256
+static inline size_t leati_device_align(size_t bytes) {
+    return (bytes + LEATI_DEVICE_ALIGNMENT - 1) / LEATI_DEVICE_ALIGNMENT * LEATI_DEVICE_ALIGNMENT;
+}
 
 static inline void leati_device_close(leati_device **device) {
     if (*device) (*device)->class->close(*device);

@@ -11,10 +11,6 @@
 
 enum { clock_bytes = 2 * sizeof(uint64_t) };
 
-static size_t align(size_t bytes) {
-    return (bytes + LEATI_DEVICE_ALIGNMENT - 1) / LEATI_DEVICE_ALIGNMENT * LEATI_DEVICE_ALIGNMENT;
-}
-
 /* ---- Layout ---- */
 
 static bool is_output(const leati_plan *plan, leati_value v) {
@@ -52,13 +48,13 @@ static bool is_large(const leati_blocks *b, int32_t input) {
 /* Graph inputs that no value describes have no bytes. */
 static void lay_out_parameters(const leati_plan *plan, leati_blocks *b) {
     measure_parameters(plan, b);
-    b->scalars_offset = align(clock_bytes);
-    b->parameter_bytes = b->scalars_offset + align(b->scalars_bytes);
+    b->scalars_offset = leati_device_align(clock_bytes);
+    b->parameter_bytes = b->scalars_offset + leati_device_align(b->scalars_bytes);
     for (int large = 0; large < 2; ++large) {
         for (int32_t i = 0; i < b->input_count; ++i) {
             if (is_large(b, i) != large) continue;
             b->input_offset[i] = b->parameter_bytes;
-            b->parameter_bytes += align(b->input_bytes[i]);
+            b->parameter_bytes += leati_device_align(b->input_bytes[i]);
         }
         if (!large) b->small_bytes = b->parameter_bytes;
     }
@@ -68,12 +64,12 @@ static void lay_out_results(leati_plan *plan, leati_blocks *b) {
     for (int32_t n = 0; n < plan->node_count; ++n) b->fault_of[n] = -1;
     for (int32_t s = 0; s < plan->step_count; ++s)
         if (plan->work[plan->steps[s]].kernel.explain) b->fault_of[plan->steps[s]] = b->fault_count++;
-    b->result_bytes = align((size_t)b->fault_count * sizeof(uint64_t));
+    b->result_bytes = leati_device_align((size_t)b->fault_count * sizeof(uint64_t));
     for (leati_value v = 0; v < plan->value_count; ++v) {
         leati_location *place = &plan->place[v];
         if (!place->is_result || place->root != v) continue;
         place->offset = b->result_bytes;
-        b->result_bytes += align(place->bytes);
+        b->result_bytes += leati_device_align(place->bytes);
     }
     b->host_bytes = b->result_bytes;
     for (leati_value v = 0; v < plan->value_count; ++v) {
@@ -83,7 +79,7 @@ static void lay_out_results(leati_plan *plan, leati_blocks *b) {
             b->host_offset[v] = plan->place[root].offset;
         } else if (leati_plan_value(plan, root)->storage == LEATI_IN_SLAB) {
             b->host_offset[v] = b->host_bytes;
-            b->host_bytes += align(leati_desc_bytes(&leati_plan_value(plan, v)->desc));
+            b->host_bytes += leati_device_align(leati_desc_bytes(&leati_plan_value(plan, v)->desc));
         }
     }
 }
@@ -97,7 +93,7 @@ static leat_status place_constants(leati_plan *plan, leati_blocks *b, leat_error
         const leati_value_info *info = leati_plan_value(plan, v);
         if (info->storage != LEATI_IN_CONSTANT) continue;
         b->constant_offset[v] = bytes;
-        bytes += align(leati_desc_bytes(&info->desc));
+        bytes += leati_device_align(leati_desc_bytes(&info->desc));
     }
     if (bytes == 0) return LEAT_OK;
     LEATI_TRY(device->class->allocate(device, bytes, &memory, err));

@@ -98,19 +98,12 @@ static leat_status describe(const leat_model *model, const leat_plan_options *op
 
 /* ---- Measuring ---- */
 
-static int by_value(const void *a, const void *b) {
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return x < y ? -1 : x > y;
-}
-
 /* Computes the median time of each step; times is (runs, steps). */
 static void take_medians(leati_plan_view *view, const int64_t *times, int runs) {
     int64_t column[MOST_RUNS];
     for (int32_t s = 0; s < view->count; ++s) {
         for (int r = 0; r < runs; ++r) column[r] = times[(int64_t)r * view->count + s];
-        qsort(column, (size_t)runs, sizeof *column, by_value);
-        int64_t middle = column[runs / 2];
-        view->step_ns[s] = (double)middle;
+        view->step_ns[s] = (double)leati_step_median(column, runs);
         view->total_ns += view->step_ns[s];
     }
 }

@@ -3,7 +3,6 @@
 #include "train/step/choose_place.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -12,11 +11,6 @@
 #include "train/step/snapshot.h"
 
 enum { most_runs = 21, least_runs = 5, enough_ns = 200000000 };
-
-static int by_value(const void *a, const void *b) {
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return x < y ? -1 : x > y;
-}
 
 static size_t largest_of(const leati_desc *descs, int32_t count, size_t largest) {
     for (int32_t i = 0; i < count; ++i) {
@@ -45,8 +39,7 @@ static leat_status run_repeatedly(leati_trainer *trainer, leat_model *model, con
         times[count++] = took;
         sum += took;
     }
-    qsort(times, (size_t)count, sizeof *times, by_value);
-    *ns = times[count / 2];
+    *ns = leati_step_median(times, count);
     return LEAT_OK;
 }
 

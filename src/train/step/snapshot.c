@@ -2,6 +2,7 @@
 /* Copies of what a step changes.  Room: train. */
 #include "train/step/snapshot.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -37,4 +38,14 @@ void leati_step_snapshot_restore(const leati_step_snapshot *k, leat_model *model
 
 void leati_step_snapshot_fini(leati_step_snapshot *k) {
     for (int i = 0; i < LEATI_SLAB_SCALARS; ++i) leati_free(k->copies[i]);
+}
+
+static int by_value(const void *a, const void *b) {
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+int64_t leati_step_median(int64_t *times, int count) {
+    qsort(times, (size_t)count, sizeof *times, by_value);
+    return times[count / 2];
 }

@@ -20,4 +20,7 @@ void leati_step_snapshot_restore(const leati_step_snapshot *k, leat_model *model
 /* Accepts a zeroed snapshot. */
 void leati_step_snapshot_fini(leati_step_snapshot *k);
 
+/* Sorts `count` > 0 times and returns the median. */
+int64_t leati_step_median(int64_t *times, int count);
+
 #endif

@@ -3,38 +3,15 @@
 #ifndef LEATI_BACKENDS_CUDA_KERNELS_CONV_H
 #define LEATI_BACKENDS_CUDA_KERNELS_CONV_H
 
+#include "backends/cuda/kernels/functions.h"
 #include "backends/cuda/kernels/window.h"
-
-/* The numbers of leati_function, which device code cannot include; ops/conv.c checks that they agree. */
-enum {
-    LEATI_CUDA_CONV_RELU,
-    LEATI_CUDA_CONV_ELU,
-    LEATI_CUDA_CONV_SELU,
-    LEATI_CUDA_CONV_SOFTPLUS,
-    LEATI_CUDA_CONV_SOFTSIGN,
-    LEATI_CUDA_CONV_TANH,
-    LEATI_CUDA_CONV_SIGMOID,
-    LEATI_CUDA_CONV_HARD_SIGMOID,
-    LEATI_CUDA_CONV_EXP,
-    LEATI_CUDA_CONV_LOG,
-    LEATI_CUDA_CONV_SQRT,
-    LEATI_CUDA_CONV_SQUARE,
-    LEATI_CUDA_CONV_ABS,
-    LEATI_CUDA_CONV_LINEAR,
-    LEATI_CUDA_CONV_CLIP,
-    LEATI_CUDA_CONV_POW,
-    LEATI_CUDA_CONV_GELU,
-    LEATI_CUDA_CONV_SILU,
-    LEATI_CUDA_CONV_MISH,
-    LEATI_CUDA_CONV_HARD_SWISH,
-    LEATI_CUDA_CONV_FUNCTIONS
-};
 
 /* What follows the product: bias, normalisation, addend, function, in this order. */
 typedef struct leati_cuda_conv_post {
     leati_cuda_array bias, gamma, beta, mean, variance, addend;
-    float epsilon, function_a, function_b, function_c;
-    int32_t function; /* leati_function; -1: none */
+    float epsilon;
+    int32_t has_function;
+    leati_cuda_function function;
 } leati_cuda_conv_post;
 
 /* A convolution computed by kernels of this file.  src is what the kernel reads at the pixels: src, or diff_dst. */

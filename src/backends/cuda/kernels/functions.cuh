@@ -132,6 +132,14 @@ static __device__ __forceinline__ float leati_function_at(const leati_cuda_funct
     leati_functions_at<1>(f, &x);
     return x;
 }
+/* The same for kernels in which the function is a small part: the code of all functions but RELU stands apart. */
+static __device__ __noinline__ float leati_function_apart(int function, float a, float b, float c, float x) {
+    return leati_function_at(leati_cuda_function{function, a, b, c}, x);
+}
+static __device__ __forceinline__ float leati_function_called(const leati_cuda_function &f, float x) {
+    if (f.function == LEATI_CUDA_RELU) return x >= f.c ? (x < f.b ? x : f.b) : f.a * (x - f.c);
+    return leati_function_apart(f.function, f.a, f.b, f.c, x);
+}
 static __device__ __forceinline__ float leati_slope_at(const leati_cuda_function &f, float x) {
     leati_slopes_at<1>(f, &x);
     return x;

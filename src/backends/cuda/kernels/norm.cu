@@ -4,7 +4,7 @@
 #include "backends/cuda/kernels/norm.h"
 
 #include "backends/cuda/kernels/columns.cuh"
-#include "backends/cuda/kernels/post.cuh"
+#include "backends/cuda/kernels/functions.cuh"
 #include "backends/cuda/kernels/team.cuh"
 
 /* ---- Batch normalization ---- */
@@ -138,8 +138,8 @@ static __device__ __forceinline__ void apply_to_rows(const leati_cuda_batch_norm
             }
             if (a.relu)
                 for (int v = 0; v < V; v++) x[v] = x[v] < 0 ? 0 : x[v];
-            else
-                for (int v = 0; v < V; v++) x[v] = leati_post_at(a.post, x[v]);
+            else if (a.has_post)
+                for (int v = 0; v < V; v++) x[v] = leati_function_called(a.post, x[v]);
             leati_store_vector<TYPES, V>(a.dst, rows.at(u), x);
             if (V > 1 && a.positive) store_signs<V>(a.positive, rows.at(u), x);
         }

@@ -4,7 +4,7 @@
 #define LEATI_BACKENDS_CUDA_KERNELS_NORM_H
 
 #include "backends/cuda/kernels/columns.h"
-#include "backends/cuda/kernels/post.h"
+#include "backends/cuda/kernels/functions.h"
 #include "backends/cuda/kernels/tensor.h"
 
 /* The workspace of BATCH_NORM, computed from dst. */
@@ -24,7 +24,8 @@ typedef struct leati_cuda_batch_norm_args {
         *coefficients; /* (3, channels): mean, scale, beta; for the second launch.  NULL: it computes them */
     uint8_t
         *positive; /* the workspace: bit j of byte i: element i * V + j of dst is above 0; NULL: unwanted */
-    leati_cuda_post post;
+    int32_t has_post; /* a function follows */
+    leati_cuda_function post;
     float epsilon;
     int32_t relu; /* post is max(x, 0) */
 } leati_cuda_batch_norm_args;

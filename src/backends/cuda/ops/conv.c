@@ -20,7 +20,7 @@ static void destroy(void *state) {
 
 static size_t reserve(size_t *total, size_t bytes) {
     size_t at = *total;
-    *total += (bytes + LEATI_DEVICE_ALIGNMENT - 1) / LEATI_DEVICE_ALIGNMENT * LEATI_DEVICE_ALIGNMENT;
+    *total += leati_device_align(bytes);
     return at;
 }
 
@@ -157,7 +157,7 @@ static leat_status run_transpose(const leati_cuda_conv_state *s, leati_cuda_conv
 
 /* Gives cuDNN its copy of a tensor. */
 static leat_status enter(const leati_cuda_conv_state *s, bool dst, void *from, void *to, leat_error *err) {
-    leati_cuda_conv_planes a = {.from.data = from, .to.data = to, .post.function = -1};
+    leati_cuda_conv_planes a = {.from.data = from, .to.data = to};
     if (s->folded && !dst) {
         leati_cuda_conv_frame fold = s->src_frame;
         fold.from.data = from;
@@ -171,7 +171,7 @@ static leat_status enter(const leati_cuda_conv_state *s, bool dst, void *from, v
 
 /* Takes src back. */
 static leat_status leave(const leati_cuda_conv_state *s, void *from, void *to, leat_error *err) {
-    leati_cuda_conv_planes a = {.from.data = from, .to.data = to, .post.function = -1};
+    leati_cuda_conv_planes a = {.from.data = from, .to.data = to};
     leati_cuda_conv_frame back = reversed(s, &s->src_frame);
     if (!s->planes) return run_frame(s, &back, from, to, err);
     return run_transpose(s, &a, s->g.in, s->g.channels, true, err);

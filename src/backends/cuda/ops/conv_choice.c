@@ -4,11 +4,11 @@
  * about two seconds; what comes later follows rules (ops/conv.c).  Room: backends/cuda. */
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "backends/cuda/ops/conv_state.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/os/clock.h"
 
 /* A convolution that was measured. */
 typedef struct measured {
@@ -28,12 +28,6 @@ struct leati_cuda_conv_choices {
 
 static const int64_t most_ns = 2000000000;
 static const double least_products = 2e7; /* below, a launch takes longer than the products */
-
-static int64_t now_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
 
 void leati_cuda_conv_forget(leati_cuda *cuda) {
     if (cuda->conv_choices) leati_free(cuda->conv_choices->list);
@@ -70,8 +64,7 @@ typedef struct arguments {
 
 static size_t padded_bytes(const leati_desc *desc) {
     if (desc->rank < 0) return 0;
-    return (leati_desc_bytes(desc) + LEATI_DEVICE_ALIGNMENT - 1) / LEATI_DEVICE_ALIGNMENT *
-           LEATI_DEVICE_ALIGNMENT;
+    return leati_device_align(leati_desc_bytes(desc));
 }
 
 static leat_status allocate(const leati_task *task, arguments *out, leat_error *err) {
@@ -181,11 +174,11 @@ leat_status leati_cuda_conv_choose(const leati_task *task, const leati_geometry 
     arguments a = {0};
     leat_error ignored = {0};
     (void)leati_cuda_dnn(cuda, &ignored); /* to open a library is no measurement */
-    int64_t before = now_ns();
+    int64_t before = leati_now_ns();
     if (allocate(task, &a, &ignored) == LEAT_OK) choose(task, &a, out);
     task->device->class->release(task->device, a.memory);
     task->device->class->release(task->device, a.scratch);
-    all->spent_ns += now_ns() - before;
+    all->spent_ns += leati_now_ns() - before;
     m.choice = *out;
     return remember(cuda, &m, err);
 }

@@ -4,11 +4,8 @@
 #include <stdio.h>
 
 #include "backends/cuda/ops/conv_state.h"
+#include "backends/cuda/ops/program.h"
 #include "base/error.h"
-
-#define SAME_NUMBER(upper, lower, formula, dst)                                                              \
-    _Static_assert((int)LEATI_FN_##upper == (int)LEATI_CUDA_CONV_##upper, "kernels/conv.h differs");
-LEATI_FUNCTION_LIST(SAME_NUMBER)
 
 leat_status leati_cuda_conv_find(leati_cuda_conv_state *s, const char *name, CUfunction *out,
                                  leat_error *err) {
@@ -20,7 +17,7 @@ leat_status leati_cuda_conv_find(leati_cuda_conv_state *s, const char *name, CUf
 leati_cuda_conv_post leati_cuda_conv_describe_post(const leati_task *task) {
     const leati_attrs *attrs = task->attrs;
     int own = leati_op_inputs(task);
-    leati_cuda_conv_post post = {.function = -1, .epsilon = attrs->post.epsilon};
+    leati_cuda_conv_post post = {.epsilon = attrs->post.epsilon};
     if (own > 2 && task->inputs[2].rank >= 0) post.bias = leati_cuda_array_of(&task->inputs[2]);
     if (task->input_count > own) {
         post.gamma = leati_cuda_array_of(&task->inputs[own + LEATI_POST_GAMMA]);
@@ -30,10 +27,8 @@ leati_cuda_conv_post leati_cuda_conv_describe_post(const leati_task *task) {
         post.addend = leati_cuda_array_of(&task->inputs[own + LEATI_POST_ADDEND]);
     }
     if (attrs->post.kinds & LEATI_POST_FUNCTION) {
-        post.function = (int32_t)attrs->post.function.function;
-        post.function_a = attrs->post.function.a;
-        post.function_b = attrs->post.function.b;
-        post.function_c = attrs->post.function.c;
+        post.has_function = true;
+        post.function = leati_cuda_function_of(&attrs->post.function);
     }
     return post;
 }

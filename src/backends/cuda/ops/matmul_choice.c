@@ -13,7 +13,7 @@
  * 1 / LEAST_GAIN: equal ones shall not change places from process to process. */
 enum { TIMED_RUNS = 4, LEAST_GAIN = 16, MOST_CHOICES = 256, MOST_NS = 1000 * 1000 * 1000 };
 /* Filling so much memory takes longer than the calls that start the timed runs, so that the device never waits. */
-static const size_t delay_bytes = (size_t)64 << 20, most_bytes = (size_t)2 << 30, alignment = 256;
+static const size_t delay_bytes = (size_t)64 << 20, most_bytes = (size_t)2 << 30;
 
 /* What the speed of a product depends on. */
 typedef struct kind {
@@ -69,7 +69,7 @@ static void place(bench *b, int arg, int64_t count, leat_dtype type) {
     size_t bytes = leati_count_bytes(count, leati_dtype_bytes(type));
     b->used[arg] = true;
     b->at[arg] = b->bytes;
-    b->bytes += (bytes + alignment - 1) / alignment * alignment;
+    b->bytes += leati_device_align(bytes);
 }
 
 static void place_all(bench *b, const leati_cuda_product *p) {

@@ -10,12 +10,11 @@
 
 #include "backends/cuda/ops/columns.h"
 #include "backends/cuda/ops/ops.h"
+#include "backends/cuda/ops/program.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "engine/op_semantics/group_norm.h"
 #include "tensor/bfloat16.h"
-
-static_assert((int)LEATI_CUDA_POST_COUNT == (int)LEATI_FN_COUNT + 1, "post.h has the functions of op.h");
 
 /* The ways to compute one op: the fastest one, and one for tensors that are not aligned to 16 bytes. */
 enum { FASTEST, UNALIGNED, VARIANTS };
@@ -29,7 +28,8 @@ typedef struct norm_state {
     int inputs, args;          /* numbers of the op's own inputs, and of all arguments */
     int outputs_at, addend_at; /* indices of arguments; addend_at is -1 without an addend */
     leati_desc descs[LEATI_MAX_INPUTS + LEATI_MAX_OUTPUTS];
-    leati_cuda_post post;
+    bool has_post; /* a function follows */
+    leati_cuda_function post;
     bool relu;      /* post is max(x, 0) */
     bool has_signs; /* BATCH_NORM stores the signs of dst in its workspace, and BATCH_NORM_BWD reads them */
     int signs;      /* binary logarithm of the number of signs in a byte */
@@ -87,7 +87,8 @@ static leat_status make_state(const leati_task *task, leati_kernel *kernel, norm
         s->descs[i] = i < task->input_count ? task->inputs[i] : task->outputs[i - task->input_count];
     if (task->attrs->post.kinds & LEATI_POST_FUNCTION) {
         const leati_eltwise *f = &task->attrs->post.function;
-        s->post = (leati_cuda_post){(int32_t)f->function + 1, f->a, f->b, f->c};
+        s->has_post = true;
+        s->post = leati_cuda_function_of(f);
         s->relu = f->function == LEATI_FN_RELU && f->a == 0 && f->c == 0 && isinf(f->b);
     }
     kernel->state = s;
@@ -174,6 +175,7 @@ static leat_status run_apply(const leati_kernel *kernel, void *const *args, cons
                                     .variance = tensor_at(s, args, 4),
                                     .addend = tensor_at(s, args, s->addend_at),
                                     .dst = tensor_at(s, args, s->outputs_at),
+                                    .has_post = s->has_post,
                                     .post = s->post,
                                     .relu = s->relu,
                                     .epsilon = s->epsilon};
@@ -192,6 +194,7 @@ static leat_status normalize(const norm_state *s, void *const *args, const leati
                                     .addend = tensor_at(s, args, s->addend_at),
                                     .dst = tensor_at(s, args, s->outputs_at),
                                     .positive = s->has_signs && v == FASTEST ? args[s->outputs_at + 3] : NULL,
+                                    .has_post = s->has_post,
                                     .post = s->post,
                                     .relu = s->relu,
                                     .epsilon = s->epsilon};
