@@ -104,6 +104,8 @@ LEAT_API leat_node *leat_lstm(leat_node *x, int64_t units, bool return_sequences
 /** Creates the model, like keras.Model(inputs, outputs), and draws its weights with seed 0.  Takes *builder over
  *  and sets it to NULL, whether it succeeds or fails.
  *  @param[out] out  New model, owned by the caller (leat_model_destroy); NULL on failure.
+ *  @param inputs  `input_count` nodes.  A node that is not that of an input is replaced by one, which is called
+ *  "<layer>_output" after the layer that made the node: the model begins there.
  *  Errors: the builder's first error, with the layer's name; LEAT_EINVAL an output does not depend on the inputs;
  *  LEAT_ENOMEM. */
 LEAT_API LEAT_CHECKED leat_status leat_model_create(leat_model **out, leat_builder **builder,
@@ -137,6 +139,60 @@ LEAT_API LEAT_CHECKED leat_status leat_model_from_json_with(leat_model **out, co
  *  Threads: a call on the model, which is not changed. */
 LEAT_API LEAT_CHECKED leat_status leat_model_clone(leat_model **out, const leat_model *model,
                                                    bool copy_weights, leat_error *err);
+
+/* ---- Surgery: docs/surgery.md has examples ---- */
+
+/** Creates a new model that ends at inner layers of another model, begins at inner layers, or both, like
+ *  keras.Model(inputs, outputs) with tensors of a model.  Layers that are not needed are left out.  The new model has
+ *  copies of the weights: unlike Keras's, the two models share nothing.  It is not compiled, and has the settings that
+ *  leat_model_clone copies.
+ *
+ *  A layer is named by its name, or by its index in Keras's model.layers as text ("-2" is the last layer but one).
+ *  "name:1" is call 1 of a layer that is called several times.  In `outputs`, "outer/inner" is the layer "inner" of the
+ *  nested model "outer", which gets another output; its outputs that nothing reads are dropped.
+ *  @param[out] out  New model, owned by the caller (leat_model_destroy); NULL on failure.
+ *  @param inputs  Names of the layers that the new model begins with: `input_count` texts.  The tensors that such a
+ *  layer reads become inputs, which are called "<layer>_input".  An input of the model stays itself.  NULL with
+ *  input_count 0: the inputs of the model.
+ *  @param outputs  Names of the layers whose outputs are those of the new model: `output_count` texts.  NULL with
+ *  output_count 0: the outputs of the model.
+ *  Errors: LEAT_ENOTFOUND no such layer, the message has the nearest name; LEAT_EINVAL a name is NULL, a layer is
+ *  called several times and the name does not say which call, or an output needs another input; LEAT_ENOTSUP too many
+ *  inputs or outputs, or `inputs` names a layer of a nested model; LEAT_ENOMEM.
+ *  Threads: a call on the model, which is not changed. */
+LEAT_API LEAT_CHECKED leat_status leat_model_cut(leat_model **out, const leat_model *model,
+                                                 const char *const *inputs, int input_count,
+                                                 const char *const *outputs, int output_count,
+                                                 leat_error *err);
+
+/** Creates a new Sequential without the last layers of another one, like Sequential.pop().  It has copies of the
+ *  weights, and is not compiled.
+ *  @param[out] out  New model, owned by the caller (leat_model_destroy); NULL on failure.
+ *  @param count  The number of layers to leave out; at least one layer remains.
+ *  Errors: LEAT_EINVAL the model is not a Sequential, or `count`; LEAT_ENOMEM.
+ *  Threads: a call on the model, which is not changed. */
+LEAT_API LEAT_CHECKED leat_status leat_model_pop(leat_model **out, const leat_model *model, int count,
+                                                 leat_error *err);
+
+/** Creates a builder that has all layers of a model, with copies of their weights.  New layers can be added to any of
+ *  its tensors, and leat_model_create makes a functional model of what the outputs need.  Layers of the model keep
+ *  their names and weights; the weights of new layers are drawn with the model's seed.
+ *  @param[out] out  New builder, owned by the caller (leat_model_create or leat_builder_destroy); NULL on failure.
+ *  Errors: as in leat_model_clone.  Threads: a call on the model, which is not changed. */
+LEAT_API LEAT_CHECKED leat_status leat_builder_create_from(leat_builder **out, const leat_model *model,
+                                                           leat_error *err);
+
+/** Returns the output of a layer of the builder, like model.get_layer(name).output (its first output, if it has
+ *  several: leat_output).
+ *  @param name  As in `outputs` of leat_model_cut.
+ *  @return NULL after an error, which the builder keeps. */
+LEAT_API leat_node *leat_builder_layer(leat_builder *builder, const char *name);
+
+/** Return input or output number `index` of the model from which leat_builder_create_from made the builder, like
+ *  model.inputs[index] and model.outputs[index].
+ *  @return NULL after an error, which the builder keeps. */
+LEAT_API leat_node *leat_builder_input(leat_builder *builder, int index);
+LEAT_API leat_node *leat_builder_output(leat_builder *builder, int index);
 
 /** Gives the architecture as JSON, like model.to_json(), in the form of the Keras that the model came from.
  *  @param[out] out  A string for leat_string_free; NULL on failure.
@@ -475,6 +531,18 @@ LEAT_API bool leat_model_prefers_float32(const leat_model *model);
  *  Errors: LEAT_ENOTFOUND there is no such layer, the message has the nearest name. */
 LEAT_API LEAT_CHECKED leat_status leat_model_set_trainable(leat_model *model, const char *layer,
                                                            bool trainable, leat_error *err);
+
+/** Freezes, or makes trainable, all layers whose names match a pattern, also those of nested models.  A pattern that
+ *  matches a nested model means all layers in it.  Only the layers that match change: to make a layer of a frozen
+ *  nested model trainable, leat marks the model as trainable and freezes its other layers one by one.  This takes
+ *  effect at the next compile.
+ *  @param pattern  A glob pattern for the names of layers, such as "block[1-4]_*", or for their paths, such as
+ *  "base/conv*": "*" matches any text, "?" any character, "[a-c]" one of these characters.
+ *  @param[out] count  NULL allowed; the number of layers that match; 0 on failure.
+ *  Errors: LEAT_ENOTFOUND no layer matches; LEAT_ENOMEM, after which some layers may have changed. */
+LEAT_API LEAT_CHECKED leat_status leat_model_set_trainable_matching(leat_model *model, const char *pattern,
+                                                                    bool trainable, int *count,
+                                                                    leat_error *err);
 
 #ifdef __cplusplus
 }

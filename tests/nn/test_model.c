@@ -334,7 +334,7 @@ static void test_builder_errors(void **state) {
     in = start(&b);
     check_build_error(b, in, NULL, LEAT_EINVAL, "output 0 is NULL");
     in = start(&b);
-    check_build_error(b, leat_flatten(in), leat_flatten(in), LEAT_EINVAL, "InputLayer");
+    check_build_error(b, leat_flatten(in), leat_flatten(in), LEAT_EINVAL, "need 'input_1'");
     in = start(&b);
     leat_node *stranger = start(&other);
     check_build_error(b, in, leat_merge((leat_node *[]){in, stranger}, 2, "Add", NULL), LEAT_EINVAL,

@@ -39,6 +39,8 @@ static const cli_use fit_uses[] = {
     MAY(METRICS),
     MAY(ARITHMETIC),
     MAY(NO_COMPILE),
+    MAY(FREEZE),
+    MAY(UNFREEZE),
     MAY(CLASS_WEIGHT),
     MAY(LR_SCHEDULE),
     MAY(REDUCE_LR),
@@ -76,7 +78,8 @@ static const cli_use fit_uses[] = {
 
 static const cli_use evaluate_uses[] = {MUST(DATA), MAY(LOSS), MAY(METRICS), MAY(NO_COMPILE), PASS_USES};
 
-static const cli_use predict_uses[] = {MUST(DATA), MUST(OUTPUT), PASS_USES};
+static const cli_use predict_uses[] = {MUST(DATA), MUST(OUTPUT), MAY(INPUT_LAYER), MAY(OUTPUT_LAYER),
+                                       PASS_USES};
 
 /* Options that bench and trace share. */
 #define FEED_USES                                                                                            \
@@ -94,12 +97,18 @@ static const cli_use feed_tune_uses[] = {MUST(MODEL), MAY(LOSS),         MAY(OPT
 static const cli_use report_uses[] = {MAY(REPORT_OUTPUT), MAY(FOLLOW), MAY(HELP)};
 
 static const cli_use summary_uses[] = {
-    MAY(LAYERS),    MAY(PLAN),    MAY(BATCH_SIZE), MAY(TRAIN_STEP), MAY(TIME),   MAY(LOSS),
-    MAY(OPTIMIZER), MAY(METRICS), MAY(NO_COMPILE), MAY(UNKNOWN),    KERNEL_USES, MAY(GRADIENT_CHECKPOINTING),
-    MAY(JSON),      MAY(HELP),
+    MAY(INPUT_LAYER), MAY(OUTPUT_LAYER),
+    MAY(LAYERS),      MAY(PLAN),
+    MAY(BATCH_SIZE),  MAY(TRAIN_STEP),
+    MAY(TIME),        MAY(LOSS),
+    MAY(OPTIMIZER),   MAY(METRICS),
+    MAY(NO_COMPILE),  MAY(UNKNOWN),
+    KERNEL_USES,      MAY(GRADIENT_CHECKPOINTING),
+    MAY(JSON),        MAY(HELP),
 };
 
-static const cli_use convert_uses[] = {MAY(ARCHITECTURE), MAY(LAYERS), MAY(NO_COMPILE), MAY(HELP)};
+static const cli_use convert_uses[] = {MAY(ARCHITECTURE), MAY(INPUT_LAYER), MAY(OUTPUT_LAYER),
+                                       MAY(LAYERS),       MAY(NO_COMPILE),  MAY(HELP)};
 
 static const cli_use list_uses[] = {MAY(JSON), MAY(HELP)};
 
@@ -128,6 +137,11 @@ const cli_command cli_commands[] = {
      "CosineDecayRestarts, ExponentialDecay, InverseTimeDecay, PiecewiseConstantDecay or PolynomialDecay "
      "with the arguments that "
      "they have in keras.optimizers.schedules.\n"
+     "\n"
+     "--freeze and --unfreeze take patterns for the names of layers: `*` is any text, `?` any character and "
+     "`[a-c]` one of these characters.  A pattern also matches the path of a layer of a nested model, such "
+     "as "
+     "base/conv1, and one that matches a nested model means all layers in it.  --freeze is applied first.\n"
      "\n"
      "With --tensorboard, `tensorboard --logdir DIR` shows loss and metrics while the model is trained, the "
      "learning rate, the graph of the layers, and with --histogram-freq the distributions of the weights.\n"
@@ -160,7 +174,8 @@ const cli_command cli_commands[] = {
      "    --early-stopping patience=5,restore_best_weights=true --save-best val_accuracy \\\n"
      "    --lr-schedule 'CosineDecay(initial_learning_rate=0.01, decay_steps=5000)'\n"
      "leat fit model.h5 --train npz:train.npz --loss binary_crossentropy \\\n"
-     "    --metrics 'AUC,Precision(thresholds=[0.3, 0.5])'",
+     "    --metrics 'AUC,Precision(thresholds=[0.3, 0.5])'\n"
+     "leat fit model.h5 --train npz:train.npz --freeze '*' --unfreeze 'block5_*,predictions' --out run",
      USES(fit_uses), cli_fit},
     {"evaluate", "MODEL", "compute the loss and the metrics of a model on data",
      "Prints the loss and the metrics, computed over all samples, on standard output.  MODEL must have a "
@@ -170,9 +185,13 @@ const cli_command cli_commands[] = {
     {"predict", "MODEL", "compute the predictions of a model for data",
      "Writes one array per output of the model, with the samples along the first axis in the order of the "
      "data.  In an .npz file the arrays have the names of the output layers, with _1, _2 for further outputs "
-     "of the same layer.  Targets in the data are ignored.",
+     "of the same layer.  Targets in the data are ignored.\n"
+     "\n"
+     "With --output-layer the predictions are the outputs of inner layers; with --input-layer the data is "
+     "what an inner layer reads.",
      "leat predict run/model.h5 --data npy:x.npy --output y.npy\n"
-     "leat predict two_heads.h5 --data npz:x.npz --output y.npz --workers 2",
+     "leat predict two_heads.h5 --data npz:x.npz --output y.npz --workers 2\n"
+     "leat predict resnet50.h5 --data npz:x.npz --output features.npy --output-layer avg_pool",
      USES(predict_uses), cli_predict},
     {"summary", "MODEL", "print a model's layers, shapes and numbers of parameters",
      "Prints Keras's table on standard output; with --json, an object with the same content.\n"
@@ -192,11 +211,15 @@ const cli_command cli_commands[] = {
      "compiled, the loss and the optimizer with its state; an .h5 file is in the form of the Keras that the "
      "model came from.  .weights.h5, of current Keras, has weights only.  .json has the layers only.\n"
      "\n"
+     "With --output-layer and --input-layer, OUT has the part of the model that ends or begins at these "
+     "layers, without a compilation.\n"
+     "\n"
      "OUT cannot have what IN lacks: weights alone need --model to become a model.  A layer that current "
      "Keras does not have, or computes in another way, is refused by name.",
      "leat convert old.h5 new.keras\nleat convert model.keras model.json\n"
      "leat convert model.h5 model.weights.h5\n"
-     "leat convert best.weights.h5 best.keras --model model.json",
+     "leat convert best.weights.h5 best.keras --model model.json\n"
+     "leat convert resnet50.h5 base.h5 --output-layer avg_pool",
      USES(convert_uses), cli_convert},
     {"feed", "COMMAND", "measure how fast data is fed, and find the best setting",
      "These commands show whether training waits for data: bench measures how fast batches are made and "

@@ -6,6 +6,7 @@
 #include "cli/commands/commands.h"
 #include "cli/options/parse.h"
 #include "cli/run/session.h"
+#include "cli/run/surgery.h"
 #include "cli/text/say.h"
 #include "leat/file.h"
 
@@ -78,11 +79,14 @@ static int check_formats(const char *in_path, const format *in, const format *ou
 static int convert(cli_session *session, const char *in, const format *out, const char *out_path) {
     const char *model = session->arguments->text[CLI_ARCHITECTURE];
     leat_error err = {0};
-    int code =
-        cli_load(session, model ? model : in, out->has_weights ? CLI_FOR_CONVERSION : CLI_FOR_PREDICTION);
+    const bool compiles = out->has_weights && !cli_is_cut(session);
+    int code = cli_load(session, model ? model : in, compiles ? CLI_FOR_CONVERSION : CLI_FOR_PREDICTION);
     if (code != CLI_SUCCESS) return code;
     leat_status status = model ? leat_model_load_weights(session->model, in, false, &err) : LEAT_OK;
-    if (status == LEAT_OK) status = out->write(session->model, out_path, &err);
+    if (status != LEAT_OK) return cli_fail(session, &err);
+    code = cli_cut(session);
+    if (code != CLI_SUCCESS) return code;
+    status = out->write(session->model, out_path, &err);
     return status == LEAT_OK ? CLI_SUCCESS : cli_fail(session, &err);
 }
 

@@ -22,6 +22,7 @@
 #include "cli/run/json.h"
 #include "cli/run/record.h"
 #include "cli/run/session.h"
+#include "cli/run/surgery.h"
 #include "cli/text/say.h"
 #include "leat/checkpoint.h"
 #include "leat/file.h"
@@ -288,6 +289,7 @@ static int check_data(const cli_session *session) {
 static int load_all(fit_run *run, const char *model) {
     cli_session *session = &run->session;
     int code = cli_load(session, model, CLI_FOR_TRAINING);
+    if (code == CLI_SUCCESS) code = cli_freeze(session);
     if (code == CLI_SUCCESS) code = cli_compile(session);
     if (code == CLI_SUCCESS) code = cli_check_monitors(session);
     if (code == CLI_SUCCESS) code = cli_open_fit_data(session);

@@ -14,6 +14,7 @@
 #include "cli/options/parse.h"
 #include "cli/run/json.h"
 #include "cli/run/session.h"
+#include "cli/run/surgery.h"
 #include "cli/text/say.h"
 #include "leat/npz.h"
 
@@ -156,6 +157,7 @@ int cli_predict(const cli_arguments *arguments) {
     cli_session session = {.command = "predict", .arguments = arguments};
     int code = cli_feed_options(session.command, arguments, &session.feed_options);
     if (code == CLI_SUCCESS) code = cli_load(&session, arguments->operands[0], CLI_FOR_PREDICTION);
+    if (code == CLI_SUCCESS) code = cli_cut(&session);
     if (code == CLI_SUCCESS) code = check_output(&session);
     if (code == CLI_SUCCESS) code = cli_open_data(&session, &session.data, arguments->text[CLI_DATA]);
     if (code == CLI_SUCCESS) code = predict(&session);

@@ -6,6 +6,7 @@
 #include "cli/options/parse.h"
 #include "cli/run/json.h"
 #include "cli/run/session.h"
+#include "cli/run/surgery.h"
 #include "cli/text/say.h"
 
 static int write_plan(cli_session *session, char **text) {
@@ -47,6 +48,7 @@ int cli_summary(const cli_arguments *arguments) {
     if (useless_option) return cli_needs("summary", useless_option, "--plan");
     int code = cli_load(&session, arguments->operands[0],
                         arguments->text[CLI_TRAIN_STEP] ? CLI_FOR_TRAINING : CLI_FOR_PREDICTION);
+    if (code == CLI_SUCCESS) code = cli_cut(&session);
     if (code == CLI_SUCCESS && arguments->text[CLI_PLAN])
         code = write_plan(&session, &text);
     else if (code == CLI_SUCCESS && write(session.model, &text, &err) != LEAT_OK)

@@ -64,6 +64,16 @@ typedef enum cli_value {
       "load the weights from this file: .h5 of weights or of a model, or .weights.h5")                       \
     X(NO_COMPILE, "--no-compile", CLI_FLAG, NULL, 0, 0, NULL,                                                \
       "leave out the loss, metrics and optimizer that the file of the model has")                            \
+    X(INPUT_LAYER, "--input-layer", CLI_TEXT, "NAME,...", 0, 0, NULL,                                        \
+      "begin at these layers: the tensors that they read become the inputs")                                 \
+    X(OUTPUT_LAYER, "--output-layer", CLI_TEXT, "NAME,...", 0, 0, NULL,                                      \
+      "end at these layers, such as avg_pool, base/conv1 (of a nested model) or -2 (the last but one)")      \
+    X(FREEZE, "--freeze", CLI_TEXT, "PATTERN,...", 0, 0, NULL,                                               \
+      "do not train the layers whose names match, such as 'block[1-4]_*' or 'base/*'; the model is "         \
+      "compiled "                                                                                            \
+      "again")                                                                                               \
+    X(UNFREEZE, "--unfreeze", CLI_TEXT, "PATTERN,...", 0, 0, NULL,                                           \
+      "train the layers whose names match, also those of --freeze; the model is compiled again")             \
     X(CLASS_WEIGHT, "--class-weight", CLI_TEXT, "WEIGHTS", 0, 0, NULL,                                       \
       "factors of the loss by class, such as 0:1,1:5, or balanced: the rarer a class, the larger")           \
     X(LR_SCHEDULE, "--lr-schedule", CLI_TEXT, "SCHEDULE", 0, 0, NULL,                                        \

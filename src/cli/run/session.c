@@ -84,7 +84,8 @@ static leat_status load(cli_session *session, const char *path, bool compile, le
 
 static bool is_replaced(const cli_session *session) {
     const char *const *text = session->arguments->text;
-    return text[CLI_OPTIMIZER] || text[CLI_LOSS] || text[CLI_METRICS] || text[CLI_ARITHMETIC];
+    return text[CLI_OPTIMIZER] || text[CLI_LOSS] || text[CLI_METRICS] || text[CLI_ARITHMETIC] ||
+           text[CLI_FREEZE] || text[CLI_UNFREEZE];
 }
 
 /* Loads the model with the compilation of its file if the command needs that: a command that only predicts needs none,
@@ -115,14 +116,10 @@ static void show_measuring(void *user, double share) {
         cli_progress_end(&session->measuring);
 }
 
-int cli_load(cli_session *session, const char *path, cli_need need) {
+int cli_apply_settings(cli_session *session) {
     const char *const *text = session->arguments->text;
     leat_error err = {0};
-    if (text[CLI_TUNE] && text[CLI_NO_TUNE]) return cli_exclusive(session->command, "--tune", "--no-tune");
     leat_status status = LEAT_OK;
-    int code = load_for(session, path, need);
-    if (code != CLI_SUCCESS) return code;
-    session->need = need;
     if (text[CLI_DEVICE]) status = leat_model_set_device(session->model, text[CLI_DEVICE], &err);
     leat_model_set_deterministic(session->model, text[CLI_DETERMINISTIC] != NULL);
     leat_model_set_folding(session->model, text[CLI_NO_FOLD] == NULL);
@@ -133,15 +130,26 @@ int cli_load(cli_session *session, const char *path, cli_need need) {
         leat_model_set_measuring_progress(session->model, show_measuring, session);
     if (status == LEAT_OK && text[CLI_DTYPE_POLICY])
         status = leat_model_set_dtype_policy(session->model, text[CLI_DTYPE_POLICY], &err);
+    return status == LEAT_OK ? CLI_SUCCESS : cli_fail(session, &err);
+}
+
+int cli_load(cli_session *session, const char *path, cli_need need) {
+    const char *const *text = session->arguments->text, *weights = text[CLI_WEIGHTS];
+    leat_error err = {0};
+    if (text[CLI_TUNE] && text[CLI_NO_TUNE]) return cli_exclusive(session->command, "--tune", "--no-tune");
+    leat_status status = LEAT_OK;
+    int code = load_for(session, path, need);
+    if (code != CLI_SUCCESS) return code;
+    session->need = need;
+    code = cli_apply_settings(session);
+    if (code != CLI_SUCCESS) return code;
     bool on_cpu = strcmp(leat_model_device(session->model), "cpu") == 0;
-    if (status == LEAT_OK && on_cpu && leat_model_prefers_float32(session->model))
+    if (on_cpu && leat_model_prefers_float32(session->model))
         cli_say(
             "leat %s: warning: this CPU does not multiply bfloat16 faster than float32: use float32, which "
             "is faster unless memory is the limit\n",
             session->command);
-    const char *weights = text[CLI_WEIGHTS];
-    if (status == LEAT_OK && weights)
-        status = leat_model_load_weights_using(session->model, weights, NULL, &err);
+    if (weights) status = leat_model_load_weights_using(session->model, weights, NULL, &err);
     if (status == LEAT_OK && ends_with(path, ".json") && !weights)
         status = leat_model_initialize(session->model, (uint64_t)cli_number(session->arguments, CLI_SEED, 0),
                                        &err);

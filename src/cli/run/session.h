@@ -34,6 +34,10 @@ typedef struct cli_session {
 /* Loads the model.  Like the functions below, prints a message on failure and returns an exit code. */
 int cli_load(cli_session *session, const char *path, cli_need need);
 
+/* Applies the options that say how the model computes, such as --device: to the model that cli_load has loaded, or to a
+ * model that takes its place. */
+int cli_apply_settings(cli_session *session);
+
 /* Compiles the model.  --optimizer, --loss and --metrics replace parts of the compilation that the file of the model
  * has; --no-compile drops the other parts.  Without these options the file's compilation is used. */
 int cli_compile(cli_session *session);

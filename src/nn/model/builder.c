@@ -11,21 +11,9 @@
 #include "nn/config/name.h"
 #include "nn/custom/registry.h"
 #include "nn/layers/types.h"
-#include "nn/model/model.h"
+#include "nn/model/builder.h"
+#include "nn/network/surgery.h"
 #include "nn/weights/weights.h"
-
-struct leat_node {
-    leat_builder *builder;
-    leati_source source;
-    leat_node *next; /* next node of the builder */
-};
-
-struct leat_builder {
-    leat_model *model;
-    leat_node *nodes;
-    const leat_registry *registry; /* borrowed; NULL: none */
-    leat_error failure;            /* the first failure; code LEAT_OK: none */
-};
 
 leat_status leat_builder_create(leat_builder **out, leat_error *err) {
     LEATI_GIVEN(out, err);
@@ -73,7 +61,7 @@ static void keep(leat_builder *builder, const leat_error *err) {
     if (builder->failure.code == LEAT_OK) builder->failure = *err;
 }
 
-static leat_node *make_node(leat_builder *builder, leati_source source) {
+leat_node *leati_builder_node(leat_builder *builder, leati_source source) {
     leat_error err = {0};
     leat_node *node = leati_calloc(1, sizeof *node);
     if (!node) {
@@ -116,7 +104,8 @@ static leat_node *call_member(leat_builder *builder, int32_t member, leat_node *
         keep(builder, &err);
         return NULL;
     }
-    return make_node(builder, (leati_source){member, builder->model->members[member].call_count - 1, 0});
+    return leati_builder_node(builder,
+                              (leati_source){member, builder->model->members[member].call_count - 1, 0});
 }
 
 static leat_status add_layer(leat_builder *builder, const char *class_name, const json_t *config,
@@ -235,7 +224,7 @@ leat_node *leat_batch_input(leat_builder *builder, const int64_t *batch_shape, i
                              : leati_fail(&err, LEAT_ENOMEM, "no memory for an input");
     json_decref(dims);
     json_decref(config);
-    if (status == LEAT_OK) return make_node(builder, (leati_source){member, 0, 0});
+    if (status == LEAT_OK) return leati_builder_node(builder, (leati_source){member, 0, 0});
     keep(builder, &err);
     return NULL;
 }
@@ -275,7 +264,7 @@ leat_node *leat_call_model(leat_model **inner, leat_node *const *x, int count) {
 leat_node *leat_output(leat_node *made, int index) {
     if (!made || made->builder->failure.code != LEAT_OK) return NULL;
     leati_source source = {made->source.layer, made->source.call, index};
-    if (leati_network_has(made->builder->model, &source)) return make_node(made->builder, source);
+    if (leati_network_has(made->builder->model, &source)) return leati_builder_node(made->builder, source);
     leat_error_set(&made->builder->failure, LEAT_EINVAL, "layer '%s' has no output %d",
                    leati_member_name(made->builder->model, source.layer), index);
     return NULL;
@@ -352,6 +341,20 @@ static leat_status sources_of(const leat_builder *builder, leat_node *const *nod
     return LEAT_OK;
 }
 
+/* Makes an InputLayer in place of each input that is a tensor inside the network. */
+static leat_status begin_at_inputs(leat_model *model, leati_source *inputs, int input_count,
+                                   leati_source *outputs, int output_count, leat_error *err) {
+    for (int i = 0; i < input_count; ++i) {
+        const leati_source before = inputs[i];
+        char name[LEAT_NAME_BYTES];
+        leati_name_append(name, leati_member_name(model, before.layer), "_output");
+        LEATI_TRY(leati_network_begin_at(model, &inputs[i], name, err));
+        for (int j = 0; j < output_count; ++j)
+            if (memcmp(&outputs[j], &before, sizeof before) == 0) outputs[j] = inputs[i];
+    }
+    return LEAT_OK;
+}
+
 static leat_status finish(leat_builder *builder, leat_node *const *inputs, int input_count,
                           leat_node *const *outputs, int output_count, leat_error *err) {
     leati_source *in = NULL, *out = NULL;
@@ -362,8 +365,10 @@ static leat_status finish(leat_builder *builder, leat_node *const *inputs, int i
     }
     status = sources_of(builder, inputs, input_count, "input", &in, err);
     if (status == LEAT_OK) status = sources_of(builder, outputs, output_count, "output", &out, err);
+    if (status == LEAT_OK) status = begin_at_inputs(builder->model, in, input_count, out, output_count, err);
     if (status == LEAT_OK)
-        status = leati_network_finish(builder->model, input_count, in, output_count, out, err);
+        status = leati_network_finish_again(builder->model, input_count, in, output_count, out, err);
+    if (status == LEAT_OK && builder->from_model) status = leati_network_drop_unread(builder->model, err);
     if (status == LEAT_OK) status = leati_weights_layout(builder->model, err);
     leati_free(in);
     leati_free(out);

@@ -2,6 +2,7 @@
 /* Public functions of a finished model: its inputs and outputs, and freezing layers.  Room: nn. */
 #include "nn/model/model.h"
 
+#include <fnmatch.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -109,4 +110,79 @@ leat_status leat_model_set_trainable(leat_model *model, const char *layer, bool 
     leat_status status = leati_weights_reorder(model, err);
     if (status != LEAT_OK) set_trainable(member, before);
     return status;
+}
+
+/* A pattern, and the value that the layers it matches get. */
+typedef struct matching {
+    const char *pattern;
+    leati_text path; /* of the model that is searched: "outer/inner/" */
+    bool trainable;
+} matching;
+
+static bool matches(matching *m, const char *name) {
+    const size_t length = m->path.length;
+    if (fnmatch(m->pattern, name, 0) == 0) return true;
+    if (length == 0) return false;
+    leati_text_add(&m->path, "%s", name);
+    if (m->path.failed) return false;
+    const bool found = fnmatch(m->pattern, m->path.data, 0) == 0;
+    m->path.length = length;
+    m->path.data[length] = '\0';
+    return found;
+}
+
+/* Marks a frozen nested model as trainable and freezes its layers, so that the same weights are trained as before. */
+static void push_down(leat_model *model) {
+    if (model->trainable) return;
+    model->trainable = true;
+    for (int32_t i = 0; i < model->member_count; ++i) set_trainable(&model->members[i], false);
+}
+
+static int visit(matching *m, leat_model *model, bool all, bool changes);
+
+static int visit_inside(matching *m, leat_model *inner, bool all, bool changes) {
+    const size_t length = m->path.length;
+    leati_text_add(&m->path, "%s/", inner->name);
+    if (m->path.failed) return 0;
+    const int count = visit(m, inner, all, changes);
+    if (m->path.failed) return count;
+    m->path.length = length;
+    m->path.data[length] = '\0';
+    return count;
+}
+
+/* Counts the layers of a model that match (all: every layer), and sets them if `changes` is true. */
+static int visit(matching *m, leat_model *model, bool all, bool changes) {
+    int count = 0;
+    if (changes && m->trainable && !model->trainable && visit(m, model, all, false) > 0) push_down(model);
+    for (int32_t i = 0; i < model->member_count; ++i) {
+        leati_member *member = &model->members[i];
+        const bool chosen = all || matches(m, leati_member_name(model, i));
+        if (member->model) {
+            count += visit_inside(m, member->model, chosen, changes);
+        } else if (chosen && !leati_layer_is_input(member->layer)) {
+            if (changes) set_trainable(member, m->trainable);
+            ++count;
+        }
+    }
+    return count;
+}
+
+leat_status leat_model_set_trainable_matching(leat_model *model, const char *pattern, bool trainable,
+                                              int *count, leat_error *err) {
+    if (count) *count = 0;
+    LEATI_GIVEN(model, err);
+    LEATI_GIVEN(pattern, err);
+    matching m = {.pattern = pattern, .trainable = trainable};
+    const int found = visit(&m, model, false, true);
+    const bool failed = m.path.failed;
+    leati_text_fini(&m.path);
+    if (failed) return leati_fail_memory(err, 0, "the path of a layer");
+    if (found == 0)
+        return leati_fail(err, LEAT_ENOTFOUND,
+                          "model '%s': no layer matches the pattern '%s' (leat summary lists the names)",
+                          model->name, pattern);
+    LEATI_TRY(leati_weights_reorder(model, err));
+    if (count) *count = found;
+    return LEAT_OK;
 }

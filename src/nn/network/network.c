@@ -215,20 +215,28 @@ static const leati_shape *declared_input_shape(const leat_model *model) {
     return first->layer && first->layer->has_batch_input_shape ? &first->layer->batch_input_shape : NULL;
 }
 
-static leat_status add_input(leat_model *model, const char *base, const leati_shape *shape, leat_error *err) {
+leat_status leati_network_add_input(leat_model *model, const char *name, const leati_shape *shape,
+                                    int32_t *member, leat_error *err) {
     leati_layer *input = leati_calloc(1, sizeof *input);
-    int32_t member;
     if (!input) return leati_fail_memory(err, sizeof *input, "a layer");
     *input =
         (leati_layer){.type = &leati_layer_input, .has_batch_input_shape = true, .batch_input_shape = *shape};
-    leati_name_append(input->name, base, "_input");
+    leati_name_append(input->name, name, "");
     input->config = leati_calloc(1, input->type->config_bytes);
     if (!input->config) {
         leati_layer_destroy(&input);
         return leati_fail_memory(err, leati_layer_input.config_bytes, "a layer");
     }
     if (leati_network_find(model, input->name) >= 0) input->name[0] = '\0';
-    LEATI_TRY(leati_network_add_layer(model, &input, &member, err));
+    return leati_network_add_layer(model, &input, member, err);
+}
+
+static leat_status add_first_input(leat_model *model, const char *base, const leati_shape *shape,
+                                   leat_error *err) {
+    char name[LEAT_NAME_BYTES];
+    int32_t member;
+    leati_name_append(name, base, "_input");
+    LEATI_TRY(leati_network_add_input(model, name, shape, &member, err));
     leati_member moved = model->members[member];
     memmove(&model->members[1], &model->members[0], (size_t)member * sizeof moved);
     model->members[0] = moved;
@@ -243,7 +251,7 @@ leat_status leati_sequential_connect(leat_model *model, const leati_shape *shape
         return leati_fail(err, LEAT_EINVAL, "expected a Sequential with layers, received none");
     if (!has_input) {
         const char *base = declared ? leati_member_name(model, 0) : model->name;
-        LEATI_TRY(add_input(model, base, declared ? declared : shape, err));
+        LEATI_TRY(add_first_input(model, base, declared ? declared : shape, err));
     }
     leati_source last = {0};
     for (int32_t i = 1; i < model->member_count; ++i) {

@@ -120,6 +120,11 @@ leat_status leati_network_create(leat_model **out, const char *class_name, leat_
 leat_status leati_network_add_layer(leat_model *model, leati_layer **layer, int32_t *member, leat_error *err);
 leat_status leati_network_add_model(leat_model *model, leat_model **inner, int32_t *member, leat_error *err);
 
+/* Adds an InputLayer of this shape, with its call.
+ * @param name  Its name; another one is chosen if the name is taken. */
+leat_status leati_network_add_input(leat_model *model, const char *name, const leati_shape *shape,
+                                    int32_t *member, leat_error *err);
+
 /* Finds the first name among "dense_1", "dense_2", ... that is not taken. */
 void leati_network_free_name(const leat_model *model, const char *prefix, char out[LEAT_NAME_BYTES]);
 /* Fails if the model has more inputs or outputs than LEATI_NETWORK_MAX_OUTPUTS.  Errors: LEAT_ENOTSUP. */

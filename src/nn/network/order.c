@@ -222,6 +222,13 @@ static leat_status check_inputs(const walk *w, leat_error *err) {
     return LEAT_OK;
 }
 
+/* Returns the capacity of an array of this many members: a power of two, as leati_network_add_layer expects. */
+static size_t capacity_of(size_t count) {
+    size_t capacity = 1;
+    while (capacity < count) capacity *= 2;
+    return capacity;
+}
+
 static leat_status sort(walk *w, leat_error *err) {
     leat_model *model = w->model;
     size_t count = (size_t)model->member_count;
@@ -230,7 +237,7 @@ static leat_status sort(walk *w, leat_error *err) {
     LEATI_TRY(check_inputs(w, err));
     find_depths(w);
     rank *sorted = leati_memdup(w->ranks, count * sizeof *sorted);
-    leati_member *members = leati_calloc(count, sizeof *members);
+    leati_member *members = leati_calloc(capacity_of(count), sizeof *members);
     model->schedule = leati_calloc((size_t)w->done_count, sizeof *model->schedule);
     if (!sorted || !members || !model->schedule) {
         leati_free(sorted);
