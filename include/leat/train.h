@@ -118,6 +118,15 @@ typedef struct leat_class_weight {
     double weight;       /* factor of the loss of its samples */
 } leat_class_weight;
 
+/** The weights of the classes of one output of a model, like an entry of Keras 2.3.1's class_weight={'name': {...}}.
+ *  Frozen, since callers pass C arrays of this struct. */
+typedef struct leat_output_class_weight {
+    const char *output;               /* name of the output's layer (leat_model_output_name) */
+    const leat_class_weight *weights; /* `count` weights, as in leat_fit_options.class_weight */
+    int count;
+    int unused; /* 0; the struct has no padding at its end */
+} leat_output_class_weight;
+
 /** The arguments of fit_generator, with Keras's names and defaults.  All pointers are borrowed for the call. */
 typedef struct leat_fit_options {
     size_t size;    /* sizeof the struct, set by leat_fit_options_init */
@@ -144,8 +153,10 @@ typedef struct leat_fit_options {
     /* instead of validation_freq: validate after these epochs, counted from 1; default NULL */
     const int64_t *validation_epochs;
     int validation_epoch_count;
-    /* Weights of classes; NULL (default): none.  Requires a model with one output, which has classes.  Lists each
-     * class of the data once, with a finite weight, and no class that the output does not have. */
+    /* Weights of classes; NULL (default): none.  Requires a model with one output (output_class_weights is for
+     * several), whose targets are class numbers or one-hot, of rank 1 or 2.  Lists each class of the data once, with a
+     * finite weight, and no class that the output does not have.  A class that is not listed is an error as in Keras
+     * 2.3.1; with the arithmetic of current Keras its weight is 1. */
     const leat_class_weight *class_weight;
     int class_weight_count;
     int max_queue_size; /* batches made ahead of the one in use; default 10 */
@@ -167,6 +178,11 @@ typedef struct leat_fit_options {
     /* number of training steps between validations inside epochs, besides those at the ends of epochs; 0 (default):
      * none.  Their results are a part of the history of their own, which leat_history_json writes. */
     int64_t validation_every;
+    /* Weights of classes by output; NULL (default): none.  Outputs that are not listed have none.  Instead of
+     * class_weight. */
+    const leat_output_class_weight *output_class_weights;
+    int output_class_weight_count;
+    int unused; /* 0; the struct has no padding at its end */
 } leat_fit_options;
 
 /** Zeroes the `size` bytes of *options, writes the defaults that the comments of the members give, and sets
@@ -324,6 +340,50 @@ LEAT_API LEAT_CHECKED leat_status leat_model_train_on_batch(leat_model *model, c
                                                             leat_logs *logs, leat_error *err);
 LEAT_API LEAT_CHECKED leat_status leat_model_test_on_batch(leat_model *model, const leat_arrays *arrays,
                                                            leat_logs *logs, leat_error *err);
+
+/** The arguments of leat_model_train_on_batch_using and leat_model_test_on_batch_using.  All pointers are borrowed for
+ *  the call. */
+typedef struct leat_on_batch_options {
+    size_t size; /* sizeof the struct, set by leat_on_batch_options_init */
+    /* As in leat_fit_options; leat_model_test_on_batch_using does not accept weights of classes, like Keras. */
+    const leat_class_weight *class_weight;
+    const leat_output_class_weight *output_class_weights;
+    int class_weight_count;
+    int output_class_weight_count;
+    /* true (default): after this call the metrics begin anew.  false: the next call continues them, as in Keras 2.3.1:
+     * metrics accumulate over the calls since the last reset, `loss` is that of the batch, and the losses of several
+     * outputs are means over batches.  With the arithmetic of current Keras all losses are means over the samples.
+     * leat_model_fit, leat_model_evaluate, compiling and leat_model_reset_metrics begin anew, too. */
+    bool reset_metrics;
+    int unused; /* 0; the struct has no padding at its end */
+} leat_on_batch_options;
+
+/** Zeroes the `size` bytes of *options, writes the defaults that the comments of the members give, and sets
+ *  options->size.
+ *  @param size  sizeof *options.
+ *  Threads: any. */
+LEAT_API void leat_on_batch_options_init(leat_on_batch_options *options, size_t size);
+/** Returns the default options. */
+static inline leat_on_batch_options leat_on_batch_options_default(void) {
+    leat_on_batch_options options;
+    leat_on_batch_options_init(&options, sizeof options);
+    return options;
+}
+
+/** Like leat_model_train_on_batch and leat_model_test_on_batch, but with options.
+ *  @param options  NULL: the defaults.
+ *  Errors: as in leat_model_train_on_batch, and LEAT_EINVAL an option.  Threads: a call on the model. */
+LEAT_API LEAT_CHECKED leat_status leat_model_train_on_batch_using(leat_model *model,
+                                                                  const leat_arrays *arrays,
+                                                                  const leat_on_batch_options *options,
+                                                                  leat_logs *logs, leat_error *err);
+LEAT_API LEAT_CHECKED leat_status leat_model_test_on_batch_using(leat_model *model, const leat_arrays *arrays,
+                                                                 const leat_on_batch_options *options,
+                                                                 leat_logs *logs, leat_error *err);
+
+/** Sets the metrics that calls with leat_on_batch_options.reset_metrics false have accumulated to their beginning, like
+ *  model.reset_metrics(). */
+LEAT_API void leat_model_reset_metrics(leat_model *model);
 
 /** Predicts for one batch, like model.predict_on_batch.  Targets and sample weights are ignored.
  *  @param[out] outputs  Room for one tensor for each output of the model; receives views.  Their memory belongs to

@@ -30,7 +30,7 @@ static struct {
     leat_layer_key keys[2];
     leat_layer_weight layer_weight;
     char elsewhere; /* placeholder for an object that exists only in a callback; call_with replaces it */
-    leat_builder *builder, *new_builder;
+    leat_builder *builder, *new_builder, *grown;
     leat_node *node, *nodes[2], *made[1], *image, *steps;
     leat_callback callback, new_callback;
     leat_callback *callbacks[1];
@@ -56,6 +56,7 @@ static struct {
     leat_compile_options compile;
     leat_model_load_options load;
     leat_load_weights_options matching;
+    leat_on_batch_options on_batch;
     leat_fit_options fit;
     leat_evaluate_options evaluate;
     leat_feed_options feeding;
@@ -83,6 +84,7 @@ static struct {
     size_t content_bytes;
     void *inputs[1], *outputs[1];
     const char *names[1];
+    const char *layers[1];
     int64_t shapes[LEAT_MAX_RANK + 1], epochs[1]; /* long enough for the largest rank that is tested */
     int count;
     double real;
@@ -126,6 +128,8 @@ static void make_options(void) {
     all.compile = leat_compile_options_default();
     all.load = leat_model_load_options_default();
     all.matching = leat_load_weights_options_default();
+    all.on_batch = leat_on_batch_options_default();
+    all.layers[0] = "hidden";
     all.compile.loss = "categorical_crossentropy", all.compile.metrics = "accuracy";
     all.compile.weighted_metrics = "accuracy", all.compile.loss_weights = "[1]";
     all.fit = quiet_fit_with(1, all.callbacks, 1);
@@ -164,6 +168,7 @@ static void make_models(void) {
     out = leat_layer(in, "LSTM", "{'units': 2, 'stateful': true, 'name': 'memory'}");
     expect_ok(leat_model_create(&all.stateful, &builder, &in, 1, &out, 1, &all.err), &all.err);
 
+    expect_ok(leat_builder_create_from(&all.grown, all.model, &all.err), &all.err);
     expect_ok(leat_builder_create(&all.builder, &all.err), &all.err);
     all.node = leat_input(all.builder, (int64_t[]){FEATURES}, 1);
     all.made[0] = leat_dense(all.node, FEATURES, "relu");
@@ -249,6 +254,8 @@ static const rule objects[] = {
     {"char *", "string", NULL, HELD(string)},
     {"char **", "out", NULL, IN(new_string)},
     {"const char *const *", "names", NULL, IN(names)},
+    {"const char *const *", "inputs", NULL, IN(layers)},
+    {"const char *const *", "outputs", NULL, IN(layers)},
     {"const int64_t *", "strides", NULL, IN(strides)},
     {"const int64_t *", NULL, NULL, IN(shapes)},
     {"const leat_arrays *", NULL, NULL, IN(arrays)},
@@ -257,6 +264,7 @@ static const rule objects[] = {
     {"const leat_compile_options *", NULL, NULL, IN(compile)},
     {"const leat_model_load_options *", NULL, NULL, IN(load)},
     {"const leat_load_weights_options *", NULL, NULL, IN(matching)},
+    {"const leat_on_batch_options *", NULL, NULL, IN(on_batch)},
     {"const leat_early_stopping_options *", NULL, NULL, IN(stopping)},
     {"const leat_evaluate_options *", NULL, NULL, IN(evaluate)},
     {"const leat_feed *", NULL, NULL, HELD(feed)},
@@ -303,6 +311,9 @@ static const rule objects[] = {
     {"double *", NULL, NULL, IN(real)},
     {"int *", "count", NULL, IN(count)},
     {"leat_batch_spec *", NULL, NULL, IN(spec)},
+    {"leat_builder *", NULL, "leat_builder_input", HELD(grown)},
+    {"leat_builder *", NULL, "leat_builder_output", HELD(grown)},
+    {"leat_builder *", NULL, "leat_builder_layer", HELD(grown)},
     {"leat_builder *", NULL, NULL, HELD(builder)},
     {"leat_builder **", "out", NULL, IN(new_builder)},
     {"leat_builder **", NULL, NULL, IN(builder)},
@@ -314,6 +325,7 @@ static const rule objects[] = {
     {"leat_compile_options *", NULL, NULL, IN(compile)},
     {"leat_model_load_options *", NULL, NULL, IN(load)},
     {"leat_load_weights_options *", NULL, NULL, IN(matching)},
+    {"leat_on_batch_options *", NULL, NULL, IN(on_batch)},
     {"leat_dtype *", NULL, NULL, IN(dtype)},
     {"leat_early_stopping_options *", NULL, NULL, IN(stopping)},
     {"leat_error *", NULL, NULL, IN(err)},
@@ -409,6 +421,8 @@ static const text texts[] = {
     {"layer", "leat_model_set_trainable", "hidden"},
     {"layer", NULL, "memory"},
     {"message", NULL, "a message"},
+    {"pattern", NULL, "hid*"},
+    {"name", "leat_builder_layer", "hidden"},
     {"name", "leat_dtype_parse", "float32"},
     {"name", "leat_model_find_layer", "hidden"},
     {"name", "leat_model_find_weight", "hidden/kernel"},
@@ -537,6 +551,7 @@ static const struct size {
     SIZE_OF(leat_compile_options),
     SIZE_OF(leat_model_load_options),
     SIZE_OF(leat_load_weights_options),
+    SIZE_OF(leat_on_batch_options),
     SIZE_OF(leat_early_stopping_options),
     SIZE_OF(leat_evaluate_options),
     SIZE_OF(leat_feed_options),

@@ -182,6 +182,10 @@ static void class_weights_are_listed_or_counted(void **state) {
     snprintf(balanced, sizeof balanced, "%.12g", json_number_value(json_array_get(series(&root, "loss"), 0)));
     json_decref(root);
     assert_string_equal(listed, balanced);
+    runs(SPARSE "--class-weight scores=0:0.5,1:1.5,2:3");
+    snprintf(listed, sizeof listed, "%.12g", json_number_value(json_array_get(series(&root, "loss"), 0)));
+    json_decref(root);
+    assert_string_equal(listed, balanced);
     runs(SPARSE);
     snprintf(listed, sizeof listed, "%.12g", json_number_value(json_array_get(series(&root, "loss"), 0)));
     json_decref(root);
@@ -192,6 +196,8 @@ static void class_weights_are_listed_or_counted(void **state) {
     fails(SPARSE "--class-weight 0:1,1:2",
           "class_weight must list all classes of the data: class 2 is missing");
     fails(SPARSE "--class-weight 0:1,1:2,2:1,7:1", "class_weight lists class 7");
+    fails(SPARSE "--class-weight score=0:1,1:2,2:1", "no output 'score' with a loss; did you mean 'scores'?");
+    refused(SPARSE "--class-weight scores=0:1;", "'a=0:1,1:5;b=0:2,1:1'");
 }
 
 /* ---- Resuming ---- */

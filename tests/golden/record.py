@@ -12,7 +12,7 @@ def groups():
     from recorder import layers_conv, layers_convolutions, layers_core, layers_elements
     from recorder import layers_graph, layers_local, layers_masks, layers_options, layers_recurrent, layers_spatial
     from recorder import files, initializers, loops, losses, losses_model, metrics, metrics_classes, optimizers
-    from recorder import applications, summaries
+    from recorder import applications, on_batch, summaries
     return {
         "layers": [layers_core.run, layers_elements.run, layers_conv.run, layers_recurrent.run, layers_graph.run,
                    layers_masks.run, layers_convolutions.run, layers_local.run, layers_spatial.run, layers_options.run],
@@ -24,6 +24,7 @@ def groups():
         "files": [files.run],
         "summaries": [summaries.run],
         "applications": [applications.run],
+        "on_batch": [on_batch.run],
     }
 
 

@@ -87,7 +87,7 @@ static int make_callbacks(fit_run *run) {
 static int close_output(fit_run *run, int code) {
     leat_error err = {0};
     cli_callbacks_destroy(&run->callbacks);
-    free(run->class_weights.items);
+    cli_class_weights_free(&run->class_weights);
     if (leat_trace_close(&run->trace, &err) != LEAT_OK && code != CLI_FAILURE)
         code = cli_fail(&run->session, &err);
     return code;
@@ -162,8 +162,13 @@ static leat_fit_options fit_options(fit_run *run) {
     options.threads = (int)cli_number(a, CLI_THREADS, 0);
     options.callbacks = run->callbacks.list;
     options.callback_count = run->callbacks.count;
-    options.class_weight = run->class_weights.items;
-    options.class_weight_count = run->class_weights.count;
+    if (run->class_weights.outputs) {
+        options.output_class_weights = run->class_weights.outputs;
+        options.output_class_weight_count = run->class_weights.output_count;
+    } else {
+        options.class_weight = run->class_weights.items;
+        options.class_weight_count = run->class_weights.count;
+    }
     options.validation = cli_has_validation(a) ? &session->validation : NULL;
     options.validation_every = cli_number(a, CLI_VALIDATION_EVERY, 0);
     if (has_folder(run)) options.checkpoints = &run->checkpoints;

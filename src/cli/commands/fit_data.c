@@ -73,9 +73,21 @@ static bool is_balanced(const char *text) {
     return strcmp(text, "balanced") == 0;
 }
 
-/* Reads "0:1,1:5" into *out, which has room for `room` weights, or only counts them if room is 0. */
-static bool read_list(const char *text, cli_class_weights *out, int room) {
-    out->count = 0;
+void cli_class_weights_free(cli_class_weights *weights) {
+    free(weights->names);
+    free(weights->outputs);
+    free(weights->items);
+    *weights = (cli_class_weights){0};
+}
+
+static bool reserve(cli_class_weights *out, size_t count) {
+    out->items = calloc(count + 1, sizeof *out->items);
+    if (!out->items) cli_say("leat fit: no memory for the weights of classes\n");
+    return out->items != NULL;
+}
+
+/* Reads "0:1,1:5" to the end of *out, which has room for all weights of the option. */
+static bool read_list(const char *text, cli_class_weights *out) {
     for (const char *at = text;;) {
         char *colon = NULL;
         double weight = 0;
@@ -83,29 +95,59 @@ static bool read_list(const char *text, cli_class_weights *out, int room) {
         int64_t number = strtoll(at, &colon, 10);
         if (*at < '0' || *at > '9' || *colon != ':' || errno != 0) return false;
         if (!read_real(colon + 1, ',', &weight, &at)) return false;
-        if (out->count < room) out->items[out->count] = (leat_class_weight){number, weight};
-        ++out->count;
+        out->items[out->count++] = (leat_class_weight){number, weight};
         if (*at++ == '\0') return true;
     }
 }
 
+/* Reads "a=0:1,1:5;b=0:2,1:1". */
+static bool read_outputs(const char *text, cli_class_weights *out) {
+    const size_t bytes = strlen(text) + 1;
+    out->names = malloc(bytes);
+    out->outputs = calloc(bytes, sizeof *out->outputs);
+    if (!out->names || !out->outputs) return false;
+    memcpy(out->names, text, bytes);
+    for (char *at = out->names, *end = at; end; at = end + 1) {
+        end = strchr(at, ';');
+        if (end) *end = '\0';
+        char *equals = strrchr(at, '=');
+        const int first = out->count;
+        if (!equals || equals == at) return false;
+        *equals = '\0';
+        if (!read_list(equals + 1, out)) return false;
+        out->outputs[out->output_count++] = (leat_output_class_weight){.output = at,
+                                                                       .weights = out->items + first,
+                                                                       .count = out->count - first};
+    }
+    return true;
+}
+
+/* Reads the value of --class-weight.  Returns CLI_SUCCESS, CLI_USAGE without a message, or CLI_FAILURE. */
+static int read_weights(const char *text, cli_class_weights *out) {
+    if (!reserve(out, strlen(text))) return CLI_FAILURE;
+    const bool read = strchr(text, '=') ? read_outputs(text, out) : read_list(text, out);
+    return read ? CLI_SUCCESS : CLI_USAGE;
+}
+
+static bool is_list(const char *text) {
+    cli_class_weights read = {0};
+    const int code = read_weights(text, &read);
+    cli_class_weights_free(&read);
+    return code == CLI_SUCCESS;
+}
+
 int cli_check_fit_data(const cli_arguments *a) {
     const char *split = a->text[CLI_VALIDATION_SPLIT], *weights = a->text[CLI_CLASS_WEIGHT];
-    cli_class_weights counted = {0};
     double share = 0;
     if (split && a->text[CLI_VALIDATION]) return cli_exclusive("fit", "--validation", "--validation-split");
     if (split && !read_share(split, &share))
         return refuse(CLI_VALIDATION_SPLIT, split, "expected a number between 0 and 1, such as 0.2");
-    if (weights && !is_balanced(weights) && !read_list(weights, &counted, 0))
-        return refuse(CLI_CLASS_WEIGHT, weights,
-                      "expected balanced, or classes with weights, such as 0:1,1:5");
+    if (weights && !is_balanced(weights) && !is_list(weights))
+        return refuse(
+            CLI_CLASS_WEIGHT, weights,
+            "expected balanced, or classes with weights, such as 0:1,1:5, or these by output, such as "
+            "'a=0:1,1:5;b=0:2,1:1'");
     return CLI_SUCCESS;
-}
-
-static bool reserve(cli_class_weights *out, int count) {
-    out->items = calloc((size_t)count + 1, sizeof *out->items);
-    if (!out->items) cli_say("leat fit: no memory for the weights of classes\n");
-    return out->items != NULL;
 }
 
 /* The number of samples of each class. */
@@ -216,7 +258,7 @@ static int find_target(const leat_sequence *data) {
 static int write_balanced(const tally *t, cli_class_weights *out) {
     int classes = 0;
     for (int64_t i = 0; i < t->room; ++i) classes += t->counts[i] > 0;
-    if (!reserve(out, classes)) return CLI_FAILURE;
+    if (!reserve(out, (size_t)classes)) return CLI_FAILURE;
     for (int64_t i = 0; i < t->room; ++i)
         if (t->counts[i] > 0)
             out->items[out->count++] =
@@ -244,7 +286,5 @@ int cli_read_class_weights(cli_session *session, cli_class_weights *out) {
     const char *text = session->arguments->text[CLI_CLASS_WEIGHT];
     if (!text) return CLI_SUCCESS;
     if (is_balanced(text)) return balance(session, out);
-    if (!read_list(text, out, 0) || !reserve(out, out->count)) return CLI_FAILURE;
-    (void)read_list(text, out, out->count);
-    return CLI_SUCCESS;
+    return read_weights(text, out) == CLI_SUCCESS ? CLI_SUCCESS : CLI_FAILURE;
 }

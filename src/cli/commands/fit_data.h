@@ -8,8 +8,11 @@
 /* True if the fit validates: --validation or --validation-split was given. */
 bool cli_has_validation(const cli_arguments *arguments);
 
-/* The weights of classes, for leat_fit_options.class_weight.  Zeroed at first; free(items). */
+/* The weights of classes, for leat_fit_options.class_weight, or by output for output_class_weights.  Zeroed at first. */
 typedef struct cli_class_weights {
+    char *names;                       /* memory of the outputs' names */
+    leat_output_class_weight *outputs; /* NULL: none; their weights are in `items` */
+    int output_count;
     leat_class_weight *items; /* NULL: none */
     int count;
 } cli_class_weights;
@@ -23,5 +26,6 @@ int cli_open_fit_data(cli_session *session);
 
 /* Reads --class-weight.  `balanced` reads the targets of session->data once. */
 int cli_read_class_weights(cli_session *session, cli_class_weights *out);
+void cli_class_weights_free(cli_class_weights *weights);
 
 #endif

@@ -75,7 +75,8 @@ typedef enum cli_value {
     X(UNFREEZE, "--unfreeze", CLI_TEXT, "PATTERN,...", 0, 0, NULL,                                           \
       "train the layers whose names match, also those of --freeze; the model is compiled again")             \
     X(CLASS_WEIGHT, "--class-weight", CLI_TEXT, "WEIGHTS", 0, 0, NULL,                                       \
-      "factors of the loss by class, such as 0:1,1:5, or balanced: the rarer a class, the larger")           \
+      "factors of the loss by class, such as 0:1,1:5, or by output, such as 'a=0:1,1:5;b=0:2,1:1', or "      \
+      "balanced: the rarer a class, the larger")                                                             \
     X(LR_SCHEDULE, "--lr-schedule", CLI_TEXT, "SCHEDULE", 0, 0, NULL,                                        \
       "set the learning rate before each step, such as CosineDecay(initial_learning_rate=0.1, "              \
       "decay_steps=1000)")                                                                                   \

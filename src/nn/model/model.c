@@ -161,7 +161,7 @@ static int visit(matching *m, leat_model *model, bool all, bool changes) {
         if (member->model) {
             count += visit_inside(m, member->model, chosen, changes);
         } else if (chosen && !leati_layer_is_input(member->layer)) {
-            if (changes) set_trainable(member, m->trainable);
+            if (changes) leati_layer_set_trainable(member->layer, m->trainable);
             ++count;
         }
     }

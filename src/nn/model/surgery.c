@@ -93,9 +93,10 @@ static leat_status copy_side(side *s, const leati_source *sources, int32_t count
 }
 
 static leat_status check_names(const char *const *names, int count, const char *what, leat_error *err) {
-    if (count < 0 || (count > 0 && !names))
-        return leati_fail(err, LEAT_EINVAL, "%s: expected a list of names, received %s", what,
-                          count < 0 ? "a negative count" : "NULL");
+    if (count < 0)
+        return leati_fail(err, LEAT_EINVAL, "%s: expected at least 0 names, received %d", what, count);
+    if (count > 0 && !names)
+        return leati_fail(err, LEAT_EINVAL, "%s is NULL, expected %d names", what, count);
     for (int i = 0; i < count; ++i)
         if (!names[i]) return leati_fail(err, LEAT_EINVAL, "%s: name %d is NULL", what, i);
     return LEAT_OK;

@@ -90,17 +90,30 @@ static json_t *validation_json(const leat_fit_options *options) {
     return if_complete(complete, root);
 }
 
-/* null: no class has a weight of its own. */
-static json_t *class_weight_json(const leat_fit_options *options) {
-    if (options->class_weight_count <= 0 || !options->class_weight) return json_null();
+static json_t *weights_json(const leat_class_weight *weights, int count) {
     json_t *root = json_object();
     bool complete = root != NULL;
-    for (int i = 0; complete && i < options->class_weight_count; ++i) {
+    for (int i = 0; complete && weights && i < count; ++i) {
         char key[24];
-        snprintf(key, sizeof key, "%" PRId64, options->class_weight[i].class_index);
-        double weight = options->class_weight[i].weight; /* not checked yet */
+        snprintf(key, sizeof key, "%" PRId64, weights[i].class_index);
+        double weight = weights[i].weight; /* not checked yet */
         complete = leati_json_add(root, key, isfinite(weight) ? json_real(weight) : json_null());
     }
+    return if_complete(complete, root);
+}
+
+/* null: no class has a weight of its own.  With several outputs, an object by output. */
+static json_t *class_weight_json(const leat_fit_options *options) {
+    const leat_output_class_weight *outputs = options->output_class_weights;
+    if (options->class_weight_count > 0 && options->class_weight)
+        return weights_json(options->class_weight, options->class_weight_count);
+    if (options->output_class_weight_count <= 0 || !outputs) return json_null();
+    json_t *root = json_object();
+    bool complete = root != NULL;
+    for (int i = 0; complete && i < options->output_class_weight_count; ++i)
+        if (outputs[i].output)
+            complete =
+                leati_json_add(root, outputs[i].output, weights_json(outputs[i].weights, outputs[i].count));
     return if_complete(complete, root);
 }
 

@@ -132,8 +132,10 @@ static leat_status prepare_training(leati_fit_loop *loop, const leat_sequence *s
                                            .pace = steps > 0 ? LEATI_PACE_STREAM : LEATI_PACE_PASS,
                                            .lanes = "training",
                                            .lane = "steps",
-                                           .class_weight = options->class_weight,
-                                           .class_weight_count = options->class_weight_count,
+                                           .class_weights = {options->class_weight,
+                                                             options->class_weight_count,
+                                                             options->output_class_weights,
+                                                             options->output_class_weight_count},
                                            .threads = options->threads,
                                            .feed = feed_options(options, "training")};
     runner_options.feed.shuffle = options->shuffle;

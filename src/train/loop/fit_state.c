@@ -45,6 +45,41 @@ static void list_choices(const leati_fit_loop *loop, choice out[choice_count]) {
     memcpy(out, all, sizeof all);
 }
 
+/* Writes the weights of the classes of each output as text, such as "a=0:0x1p+0;"; "" without them. */
+static leat_status describe_classes(const leat_fit_options *options, leati_text *out, leat_error *err) {
+    for (int i = 0; options->output_class_weights && i < options->output_class_weight_count; ++i) {
+        const leat_output_class_weight *of = &options->output_class_weights[i];
+        leati_text_add(out, "%s=", of->output ? of->output : "");
+        for (int j = 0; of->weights && j < of->count; ++j)
+            leati_text_add(out, "%" PRId64 ":%a,", of->weights[j].class_index, of->weights[j].weight);
+        leati_text_add(out, ";");
+    }
+    return out->failed ? leati_fail_memory(err, 0, "class weights") : LEAT_OK;
+}
+
+static leat_status save_classes(leat_state *state, const leat_fit_options *options, leat_error *err) {
+    leati_text text = {0};
+    leat_status status = describe_classes(options, &text, err);
+    if (status == LEAT_OK && text.length > 0)
+        status = leat_state_put(state, "output_class_weights", text.data, text.length, err);
+    leati_text_fini(&text);
+    return status;
+}
+
+/* A checkpoint without the entry was written by a fit without these weights. */
+static leat_status check_classes(const leat_state *state, const leat_fit_options *options, leat_error *err) {
+    leati_text text = {0};
+    size_t bytes = 0;
+    leat_status status = describe_classes(options, &text, err);
+    const void *then = leat_state_find(state, "output_class_weights", &bytes);
+    if (!then) bytes = 0;
+    if (status == LEAT_OK && (bytes != text.length || (bytes > 0 && memcmp(then, text.data, bytes) != 0)))
+        status = leati_fail(err, LEAT_EINVAL,
+                            "output_class_weights: the checkpoint was written with other values");
+    leati_text_fini(&text);
+    return status;
+}
+
 static leat_status save_choices(const leati_fit_loop *loop, leati_snapshot *snapshot, leat_error *err) {
     leat_state state = {.snapshot = snapshot, .prefix = "options/"};
     const leat_fit_options *options = loop->options;
@@ -55,6 +90,7 @@ static leat_status save_choices(const leati_fit_loop *loop, leati_snapshot *snap
     LEATI_TRY(leat_state_put(&state, "validation_epochs", options->validation_epochs,
                              (size_t)options->validation_epoch_count * sizeof *options->validation_epochs,
                              err));
+    LEATI_TRY(save_classes(&state, options, err));
     return leat_state_put(&state, "class_weight", options->class_weight,
                           (size_t)options->class_weight_count * sizeof *options->class_weight, err);
 }
@@ -83,6 +119,7 @@ static leat_status check_choices(const leati_fit_loop *loop, leat_error *err) {
     }
     LEATI_TRY(check_list(&state, "validation_epochs", options->validation_epochs,
                          options->validation_epoch_count, sizeof *options->validation_epochs, err));
+    LEATI_TRY(check_classes(&state, options, err));
     return check_list(&state, "class_weight", options->class_weight, options->class_weight_count,
                       sizeof *options->class_weight, err);
 }

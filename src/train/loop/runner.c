@@ -88,8 +88,9 @@ leat_status leati_runner_prepare(leati_runner *runner, leat_model *model, const 
     runner->threads = leati_threads_or_default(options->threads);
     LEATI_TRY(leati_trainer_of(model, &runner->trainer, err));
     LEATI_TRY(leati_binding_init(&runner->binding, model, &sequence->spec, options->mode, err));
-    LEATI_TRY(leati_binding_set_class_weight(&runner->binding, &sequence->spec, options->class_weight,
-                                             options->class_weight_count, err));
+    LEATI_TRY(
+        leati_binding_set_class_weights(&runner->binding, &sequence->spec, &options->class_weights, err));
+    if (options->mode != LEATI_PREDICT) leat_model_reset_metrics(model);
     LEATI_TRY(choose_sequence(runner, sequence, options, err));
     runner->options = options->feed;
     runner->config = (leat_feed_config){&runner->sequence, &runner->options, options->at};
@@ -190,7 +191,7 @@ leat_status leati_runner_take(leati_runner *runner, bool *more, leat_error *err)
 static leat_status stage(leati_runner *runner, const leati_compiled_step *step, leat_error *err) {
     leati_program_spec spec;
     const void *pointers[3 * LEATI_PROGRAM_MAX_OUTPUTS];
-    const leat_batch *next = runner->binding.class_weight ? NULL : leati_feed_peek(runner->feed);
+    const leat_batch *next = runner->binding.has_classes ? NULL : leati_feed_peek(runner->feed);
     if (!next || next->size != runner->size) return LEAT_OK;
     LEATI_TRY(leati_binding_apply(&runner->binding, next, &spec, pointers, err));
     if (memcmp(&spec, &step->spec, sizeof spec) != 0) return LEAT_OK;

@@ -47,8 +47,7 @@ typedef struct leati_runner_options {
     int64_t steps;     /* with PASS: batches per pass; 0: the sequence's own length */
     const char *lanes; /* group of the loop's lane in the trace */
     const char *lane;
-    const leat_class_weight *class_weight;
-    int class_weight_count;
+    leati_class_weights class_weights;
     int threads;
     leat_feed_options feed;
     leat_feed_position at;

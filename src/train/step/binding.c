@@ -117,21 +117,23 @@ leat_status leati_binding_init(leati_binding *binding, const leat_model *model, 
 /* Returns the number of classes that a target can have: the columns of a one-hot target or, if the target is a
  * class number, the units of the output.  Returns 0 if unknown: a target for an output of one unit may be any
  * number. */
-static int64_t class_count(const leati_binding *binding, const leat_tensor_spec *target) {
-    const leati_shape shape = leati_model_output_shape(binding->model, 0);
+static int64_t class_count(const leati_binding *binding, int output, const leat_tensor_spec *target) {
+    const leati_shape shape = leati_model_output_shape(binding->model, output);
     const int64_t columns = target->rank == 1 ? target->shape[0] : 1;
     const int64_t width = shape.rank > 0 ? shape.dims[shape.rank - 1] : 1;
     if (columns > 1) return columns;
     return width > 1 ? width : 0;
 }
 
-static leat_status check_class_weight(const leati_binding *binding, const leat_class_weight *weights,
-                                      int count, int64_t classes, leat_error *err) {
+static leat_status check_class_weight(const leati_binding *binding, int output,
+                                      const leat_class_weight *weights, int count, int64_t classes,
+                                      leat_error *err) {
     for (int i = 0; i < count; ++i) {
         const long long number = (long long)weights[i].class_index;
         if (classes > 0 && (number < 0 || number >= classes))
             return leati_fail(err, LEAT_EINVAL, "class_weight lists class %lld, output '%s' has 0 to %lld",
-                              number, leati_model_output_name(binding->model, 0), (long long)classes - 1);
+                              number, leati_model_output_name(binding->model, output),
+                              (long long)classes - 1);
         if (!isfinite(weights[i].weight))
             return leati_fail(err, LEAT_EINVAL,
                               "class_weight: expected a finite weight for class %lld, received %g", number,
@@ -143,27 +145,64 @@ static leat_status check_class_weight(const leati_binding *binding, const leat_c
     return LEAT_OK;
 }
 
-leat_status leati_binding_set_class_weight(leati_binding *binding, const leat_batch_spec *spec,
-                                           const leat_class_weight *class_weight, int count,
-                                           leat_error *err) {
-    LEATI_TRY(leati_check_list(class_weight, count, "class_weight", err));
+static leat_status set_classes(leati_binding *binding, int output, const leat_batch_spec *spec,
+                               const leat_class_weight *weights, int count, leat_error *err) {
+    leati_output_classes *classes = &binding->classes[output];
+    LEATI_TRY(leati_check_list(weights, count, "class_weight", err));
     if (count == 0) return LEAT_OK;
-    if (binding->target_count != 1 || binding->targets[0] < 0)
-        return leati_fail(err, LEAT_EINVAL,
-                          "class_weight: expected a model with one output, received a model with %d",
-                          (int)binding->target_count);
-    LEATI_TRY(check_class_weight(binding, class_weight, count,
-                                 class_count(binding, &spec->tensors[binding->targets[0]]), err));
-    binding->class_factors = leati_calloc((size_t)binding->batch_size, sizeof *binding->class_factors);
-    if (!binding->class_factors)
-        return leati_fail_memory(err, (size_t)binding->batch_size * 4, "class weights");
-    binding->class_weight = class_weight;
-    binding->class_weight_count = count;
+    LEATI_TRY(check_class_weight(binding, output, weights, count,
+                                 class_count(binding, output, &spec->tensors[binding->targets[output]]),
+                                 err));
+    if (!classes->factors)
+        classes->factors = leati_calloc((size_t)binding->batch_size, sizeof *classes->factors);
+    if (!classes->factors) return leati_fail_memory(err, (size_t)binding->batch_size * 4, "class weights");
+    classes->weights = weights;
+    classes->count = count;
+    binding->has_classes = true;
     return LEAT_OK;
 }
 
+static leat_status find_output(const leati_binding *binding, const char *name, int *output, leat_error *err) {
+    const char *names[LEATI_PROGRAM_MAX_OUTPUTS];
+    if (!name)
+        return leati_fail(err, LEAT_EINVAL, "class_weight: expected the name of an output, received NULL");
+    for (*output = 0; *output < binding->target_count; ++*output) {
+        names[*output] = leati_model_output_name(binding->model, *output);
+        if (strcmp(names[*output], name) == 0 && binding->targets[*output] >= 0) return LEAT_OK;
+    }
+    const char *nearest = leati_nearest(name, names, (size_t)binding->target_count);
+    return leati_fail(err, LEAT_EINVAL, "class_weight: the model has no output '%.80s' with a loss%s%s%s",
+                      name, nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
+}
+
+leat_status leati_binding_set_class_weights(leati_binding *binding, const leat_batch_spec *spec,
+                                            const leati_class_weights *given, leat_error *err) {
+    LEATI_TRY(leati_check_list(given->weights, given->count, "class_weight", err));
+    LEATI_TRY(leati_check_list(given->outputs, given->output_count, "output_class_weights", err));
+    if (given->count > 0 && given->output_count > 0)
+        return leati_fail(err, LEAT_EINVAL, "expected class_weight or output_class_weights, received both");
+    for (int i = 0; i < given->output_count; ++i) {
+        const leat_output_class_weight *of = &given->outputs[i];
+        int output = -1;
+        LEATI_TRY(find_output(binding, of->output, &output, err));
+        if (binding->classes[output].weights)
+            return leati_fail(err, LEAT_EINVAL, "class_weight lists output '%.80s' twice", of->output);
+        LEATI_TRY(leati_prefix(set_classes(binding, output, spec, of->weights, of->count, err), err,
+                               "output '%s'", of->output));
+    }
+    if (given->count == 0) return LEAT_OK;
+    if (binding->target_count != 1 || binding->targets[0] < 0)
+        return leati_fail(
+            err, LEAT_EINVAL,
+            "class_weight: expected a model with one output, received a model with %d: give the "
+            "weights of each output (output_class_weights; leat fit --class-weight "
+            "'NAME=0:1,1:5;NAME=...')",
+            (int)binding->target_count);
+    return set_classes(binding, 0, spec, given->weights, given->count, err);
+}
+
 void leati_binding_fini(leati_binding *binding) {
-    leati_free(binding->class_factors);
+    for (int i = 0; i < LEATI_PROGRAM_MAX_OUTPUTS; ++i) leati_free(binding->classes[i].factors);
     *binding = (leati_binding){0};
 }
 
@@ -181,30 +220,39 @@ static double class_of(const leat_tensor *target, int64_t sample, int64_t column
     return (double)best;
 }
 
-static leat_status weight_of(const leati_binding *binding, double class_index, int64_t sample, double *weight,
-                             leat_error *err) {
-    for (int i = 0; i < binding->class_weight_count; ++i)
-        if ((double)binding->class_weight[i].class_index == class_index) {
-            *weight = binding->class_weight[i].weight;
+static leat_status weight_of(const leati_binding *binding, const leati_output_classes *classes,
+                             double class_index, int64_t sample, double *weight, leat_error *err) {
+    const bool modern = binding->model->compiled.as_keras3;
+    const double number = modern ? nearbyint(class_index) : class_index;
+    for (int i = 0; i < classes->count; ++i)
+        if ((double)classes->weights[i].class_index == number) {
+            *weight = classes->weights[i].weight;
             return LEAT_OK;
         }
+    *weight = 1;
+    if (modern) return LEAT_OK;
     return leati_fail_sample(err, LEAT_EINVAL, sample,
                              "class_weight must list all classes of the data: class %g is missing, which "
                              "sample %lld of the batch has",
                              class_index, (long long)sample);
 }
 
-static leat_status fill_class_factors(leati_binding *binding, const leat_batch *batch, leat_error *err) {
-    const leat_tensor *target = &batch->tensors[binding->targets[0]];
-    const leat_tensor *sample_weight = binding->weights[0] < 0 ? NULL : &batch->tensors[binding->weights[0]];
+static leat_status fill_class_factors(leati_binding *binding, int output, const leat_batch *batch,
+                                      leat_error *err) {
+    const leati_output_classes *classes = &binding->classes[output];
+    const leat_tensor *target = &batch->tensors[binding->targets[output]];
+    const leat_tensor *sample_weight =
+        binding->weights[output] < 0 ? NULL : &batch->tensors[binding->weights[output]];
     if (target->rank > 2 || (sample_weight && sample_weight->rank != 1))
         return leati_fail(err, LEAT_ESHAPE,
-                          "class_weight: expected targets of rank 1 or 2, and one sample weight per sample");
+                          "class_weight: expected targets of rank 1 or 2, and one sample weight per sample; "
+                          "received targets of rank %d for output '%s'",
+                          target->rank, leati_model_output_name(binding->model, output));
     int64_t columns = target->rank == 2 ? target->shape[1] : 1;
     for (int64_t i = 0; i < batch->size; ++i) {
         double weight = 0;
-        LEATI_TRY(weight_of(binding, class_of(target, i, columns), i, &weight, err));
-        binding->class_factors[i] = (float)(sample_weight ? weight * element(sample_weight, i) : weight);
+        LEATI_TRY(weight_of(binding, classes, class_of(target, i, columns), i, &weight, err));
+        classes->factors[i] = (float)(sample_weight ? weight * element(sample_weight, i) : weight);
     }
     return LEAT_OK;
 }
@@ -239,13 +287,13 @@ leat_status leati_binding_apply(leati_binding *binding, const leat_batch *batch,
         spec->targets[i] = desc_of(&batch->tensors[binding->targets[i]]);
         pointers[bound++] = batch->tensors[binding->targets[i]].data;
     }
-    if (binding->class_factors) {
-        LEATI_TRY(fill_class_factors(binding, batch, err));
-        spec->weights[0] = leati_desc_make(LEAT_F32, 1, &batch->size);
-        pointers[bound++] = binding->class_factors;
-        return LEAT_OK;
-    }
     for (int i = 0; i < binding->target_count; ++i) {
+        if (binding->classes[i].count > 0) {
+            LEATI_TRY(fill_class_factors(binding, i, batch, err));
+            spec->weights[i] = leati_desc_make(LEAT_F32, 1, &batch->size);
+            pointers[bound++] = binding->classes[i].factors;
+            continue;
+        }
         if (binding->weights[i] < 0) continue;
         spec->weights[i] = desc_of(&batch->tensors[binding->weights[i]]);
         pointers[bound++] = batch->tensors[binding->weights[i]].data;

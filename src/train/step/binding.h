@@ -7,6 +7,21 @@
 #include "leat/train.h"
 #include "nn/program/program.h"
 
+/* The weights of classes that a caller gives: for the only output, or for outputs by their names. */
+typedef struct leati_class_weights {
+    const leat_class_weight *weights; /* borrowed */
+    int count;
+    const leat_output_class_weight *outputs; /* borrowed */
+    int output_count;
+} leati_class_weights;
+
+/* The weights of the classes of an output. */
+typedef struct leati_output_classes {
+    const leat_class_weight *weights; /* borrowed; NULL: none */
+    int count;
+    float *factors; /* (batch_size): sample weight times class weight; owned */
+} leati_output_classes;
+
 typedef struct leati_binding {
     leati_mode mode;
     const leat_model *model; /* borrowed */
@@ -14,9 +29,8 @@ typedef struct leati_binding {
     int32_t inputs[LEATI_PROGRAM_MAX_OUTPUTS];  /* index in the batch of the tensor for each input */
     int32_t targets[LEATI_PROGRAM_MAX_OUTPUTS]; /* for each output; -1 without a loss, or to predict */
     int32_t weights[LEATI_PROGRAM_MAX_OUTPUTS]; /* for each output; -1 without sample weights */
-    const leat_class_weight *class_weight;      /* borrowed; NULL without class weights */
-    int32_t class_weight_count;
-    float *class_factors; /* (batch_size): sample weight times class weight; owned */
+    leati_output_classes classes[LEATI_PROGRAM_MAX_OUTPUTS]; /* for each output */
+    bool has_classes;                                        /* an output has weights of classes */
     int64_t batch_size;
 } leati_binding;
 
@@ -26,9 +40,10 @@ leat_status leati_binding_init(leati_binding *binding, const leat_model *model, 
                                leati_mode mode, leat_error *err);
 /* Makes leati_binding_apply multiply sample weights by the weight of the sample's class.  spec must be the spec
  * that was given to leati_binding_init.  Errors: LEAT_EINVAL a class is listed twice, the output does not have a
- * class, a weight is not finite, or the model has several outputs. */
-leat_status leati_binding_set_class_weight(leati_binding *binding, const leat_batch_spec *spec,
-                                           const leat_class_weight *class_weight, int count, leat_error *err);
+ * class, a weight is not finite, there is no output of a name, or the model has several outputs and no name is
+ * given. */
+leat_status leati_binding_set_class_weights(leati_binding *binding, const leat_batch_spec *spec,
+                                            const leati_class_weights *given, leat_error *err);
 void leati_binding_fini(leati_binding *binding);
 
 /* Writes the data pointers of this batch in the order in which a program binds them, and their types and shapes to

@@ -70,7 +70,8 @@ static leat_status add_metrics(leati_meter *meter, const leat_model *model, cons
 
 leat_status leati_meter_add(leati_meter *meter, const leat_model *model, const leati_compiled_step *step,
                             int64_t size, leat_error *err) {
-    meter->loss += scalar(step, step->program.loss) * (double)size;
+    meter->last_loss = scalar(step, step->program.loss);
+    meter->loss += meter->last_loss * (double)size;
     meter->samples += size;
     if (model->output_count > 1)
         for (int i = 0; i < model->output_count; ++i)

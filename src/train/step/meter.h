@@ -10,7 +10,8 @@
 
 /* Several meters (training, validation) share the model's metrics; each meter has its own states of the metrics. */
 typedef struct leati_meter {
-    double loss; /* sum over samples, like output_losses */
+    double loss;      /* sum over samples, like output_losses */
+    double last_loss; /* of the batch added last */
     double output_losses[LEATI_PROGRAM_MAX_OUTPUTS];
     int64_t samples;
     double *states; /* owned: the states of all metrics in order; NULL without metrics */

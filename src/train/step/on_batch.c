@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/growing.h"
 #include "base/memory.h"
 #include "leat/train.h"
 #include "tensor/strided.h"
@@ -11,6 +12,13 @@
 #include "train/step/meter.h"
 #include "train/step/predictions.h"
 #include "train/step/trainer.h"
+
+static const leat_on_batch_options defaults = {.reset_metrics = true};
+static const leati_growing options_type = LEATI_GROWING(leat_on_batch_options, unused, &defaults);
+
+void leat_on_batch_options_init(leat_on_batch_options *options, size_t size) {
+    leati_growing_init(&options_type, options, size);
+}
 
 static leat_status add_part(leat_batch_spec *spec, leat_batch *batch, leat_batch_part part,
                             const leat_array *arrays, int count, leat_error *err) {
@@ -81,54 +89,142 @@ static leat_status gather(const leat_arrays *arrays, leati_trainer *trainer, lea
     return LEAT_OK;
 }
 
-static leat_status run(leat_model *model, leati_mode mode, const leat_arrays *arrays,
-                       const leati_compiled_step **step, int64_t *size, leat_error *err) {
-    leat_batch_spec spec = {0};
-    leat_batch batch = {0};
-    leati_binding binding;
+static leat_status run_bound(leat_model *model, leati_binding *binding, const leat_arrays *arrays,
+                             leat_batch *batch, const leati_compiled_step **step, leat_error *err) {
     leati_trainer *trainer = NULL;
     leati_program_spec shapes;
     const void *pointers[3 * LEATI_PROGRAM_MAX_OUTPUTS];
-    LEATI_TRY(describe(arrays, &spec, &batch, err));
-    LEATI_TRY(leati_binding_init(&binding, model, &spec, mode, err));
     LEATI_TRY(leati_trainer_of(model, &trainer, err));
-    LEATI_TRY(gather(arrays, trainer, &batch, err));
-    LEATI_TRY(leati_binding_apply(&binding, &batch, &shapes, pointers, err));
+    LEATI_TRY(gather(arrays, trainer, batch, err));
+    LEATI_TRY(leati_binding_apply(binding, batch, &shapes, pointers, err));
     LEATI_TRY(leati_trainer_step(trainer, &shapes, leati_trainer_threads(trainer), step, err));
-    *size = batch.size;
     return leati_trainer_run(trainer, *step, pointers, model->seed, err);
 }
 
-static leat_status measure(leat_model *model, leati_mode mode, const leat_arrays *arrays, leat_logs *logs,
-                           leat_error *err) {
+/* `classes` NULL: no class has a weight of its own. */
+static leat_status run(leat_model *model, leati_mode mode, const leat_arrays *arrays,
+                       const leati_class_weights *classes, const leati_compiled_step **step, int64_t *size,
+                       leat_error *err) {
+    leat_batch_spec spec = {0};
+    leat_batch batch = {0};
+    leati_binding binding;
+    LEATI_TRY(describe(arrays, &spec, &batch, err));
+    LEATI_TRY(leati_binding_init(&binding, model, &spec, mode, err));
+    leat_status status = classes ? leati_binding_set_class_weights(&binding, &spec, classes, err) : LEAT_OK;
+    if (status == LEAT_OK) status = run_bound(model, &binding, arrays, &batch, step, err);
+    if (status == LEAT_OK) *size = batch.size;
+    leati_binding_fini(&binding);
+    return status;
+}
+
+/* ---- Metrics ---- */
+
+/* The sums of the metrics since the last reset.  They are those of one version of the compiled model. */
+typedef struct running {
+    leati_meter meter;
+    uint64_t version;
+} running;
+
+static void running_destroy(void *data) {
+    running *r = data;
+    leati_meter_fini(&r->meter);
+    leati_free(r);
+}
+
+static void forget(leati_kept *kept) {
+    if (kept->data) kept->destroy(kept->data);
+    *kept = (leati_kept){0};
+}
+
+/* Gets the model's sums; they begin anew if the model has been compiled again. */
+static leat_status running_of(leat_model *model, running **out, leat_error *err) {
+    leati_trainer *trainer = NULL;
+    LEATI_TRY(leati_trainer_of(model, &trainer, err));
+    leati_kept *kept = leati_trainer_kept(trainer);
+    running *r = kept->data;
+    if (r && r->version != model->version) forget(kept);
+    if (!kept->data) {
+        r = leati_calloc(1, sizeof *r);
+        if (!r) return leati_fail_memory(err, sizeof *r, "the metrics' sums");
+        *kept = (leati_kept){r, running_destroy};
+        r->version = model->version;
+        LEATI_TRY(leati_meter_init(&r->meter, model, err));
+    }
+    *out = kept->data;
+    return LEAT_OK;
+}
+
+void leat_model_reset_metrics(leat_model *model) {
+    if (!model || !model->session) return;
+    leati_kept *kept = leati_trainer_kept(model->session);
+    running *r = kept->data;
+    if (r) leati_meter_reset(&r->meter);
+}
+
+/* Adds the batch to the sums and writes the logs.  In Keras 2.3.1 the means of losses are over batches, and the whole
+ * loss is that of the batch; in current Keras all are means over samples. */
+static leat_status log_batch(leat_model *model, const leati_compiled_step *step, int64_t size, bool resets,
+                             leat_logs *logs, leat_error *err) {
+    const bool modern = model->compiled.as_keras3;
+    running *r = NULL;
+    LEATI_TRY(running_of(model, &r, err));
+    leat_status status = leati_meter_add(&r->meter, model, step, modern ? size : 1, err);
+    if (status == LEAT_OK && logs) {
+        leati_meter_logs(&r->meter, model, "", logs);
+        if (!modern) leat_logs_set(logs, "loss", r->meter.last_loss);
+    }
+    if (resets || status != LEAT_OK) leati_meter_reset(&r->meter);
+    return status;
+}
+
+static leat_status measure(leat_model *model, leati_mode mode, const leat_arrays *arrays,
+                           const leat_on_batch_options *given, leat_logs *logs, leat_error *err) {
     const leati_compiled_step *step = NULL;
+    leat_on_batch_options options;
     int64_t size = 0;
     if (logs) *logs = (leat_logs){0};
+    LEATI_GIVEN(model, err);
+    LEATI_GIVEN(arrays, err);
+    LEATI_TRY(leati_growing_read(&options_type, given, &options, err));
     if (!model->compiled.ready)
         return leati_fail(err, LEAT_EINVAL, "the model must be compiled before training: leat_model_compile");
-    LEATI_TRY(run(model, mode, arrays, &step, &size, err));
-    if (!logs) return LEAT_OK;
-    leati_meter meter;
-    leat_status status = leati_meter_init(&meter, model, err);
-    if (status == LEAT_OK) status = leati_meter_add(&meter, model, step, size, err);
-    if (status == LEAT_OK) leati_meter_logs(&meter, model, "", logs);
-    leati_meter_fini(&meter);
-    return status;
+    const leati_class_weights classes = {options.class_weight, options.class_weight_count,
+                                         options.output_class_weights, options.output_class_weight_count};
+    if (mode == LEATI_TEST && (classes.count > 0 || classes.output_count > 0))
+        return leati_fail(err, LEAT_EINVAL,
+                          "class_weight: expected none, since class weights are for training only; sample "
+                          "weights also have an effect in an evaluation");
+    LEATI_TRY(run(model, mode, arrays, &classes, &step, &size, err));
+    if (!logs && options.reset_metrics) {
+        leat_model_reset_metrics(model);
+        return LEAT_OK;
+    }
+    return log_batch(model, step, size, options.reset_metrics, logs, err);
 }
 
 leat_status leat_model_train_on_batch(leat_model *model, const leat_arrays *arrays, leat_logs *logs,
                                       leat_error *err) {
-    LEATI_GIVEN(model, err);
-    LEATI_GIVEN(arrays, err);
-    return measure(model, LEATI_TRAIN, arrays, logs, err);
+    return measure(model, LEATI_TRAIN, arrays, NULL, logs, err);
+}
+
+leat_status leat_model_train_on_batch_using(leat_model *model, const leat_arrays *arrays,
+                                            const leat_on_batch_options *options, leat_logs *logs,
+                                            leat_error *err) {
+    return measure(model, LEATI_TRAIN, arrays, options, logs, err);
 }
 
 leat_status leat_model_test_on_batch(leat_model *model, const leat_arrays *arrays, leat_logs *logs,
                                      leat_error *err) {
-    LEATI_GIVEN(model, err);
-    LEATI_GIVEN(arrays, err);
-    return measure(model, LEATI_TEST, arrays, logs, err);
+    return measure(model, LEATI_TEST, arrays, NULL, logs, err);
 }
+
+leat_status leat_model_test_on_batch_using(leat_model *model, const leat_arrays *arrays,
+                                           const leat_on_batch_options *options, leat_logs *logs,
+                                           leat_error *err) {
+    return measure(model, LEATI_TEST, arrays, options, logs, err);
+}
+
+/* ---- Predictions ---- */
 
 leat_status leat_model_predict_on_batch(leat_model *model, const leat_arrays *arrays, leat_tensor *outputs,
                                         leat_error *err) {
@@ -138,7 +234,7 @@ leat_status leat_model_predict_on_batch(leat_model *model, const leat_arrays *ar
     const leati_compiled_step *step = NULL;
     int64_t size = 0;
     leat_arrays inputs = {.inputs = arrays->inputs, .input_count = arrays->input_count};
-    LEATI_TRY(run(model, LEATI_PREDICT, &inputs, &step, &size, err));
+    LEATI_TRY(run(model, LEATI_PREDICT, &inputs, NULL, &step, &size, err));
     for (int i = 0; i < model->output_count; ++i)
         outputs[i] = leati_plan_output(step->plan, step->program.predictions[i]);
     return LEAT_OK;
@@ -156,7 +252,7 @@ leat_status leat_model_predict_on_batch_into(leat_model *model, const leat_array
     bool some = inputs.inputs && inputs.input_count > 0 && inputs.inputs[0].tensor.rank > 0;
     int64_t samples = some ? inputs.inputs[0].tensor.shape[0] : 0;
     LEATI_TRY(leati_predictions_create_in(&made, model, outputs, samples, err));
-    leat_status status = run(model, LEATI_PREDICT, &inputs, &step, &size, err);
+    leat_status status = run(model, LEATI_PREDICT, &inputs, NULL, &step, &size, err);
     if (status == LEAT_OK) status = leati_predictions_append(made, step, size, err);
     for (int i = 0; status == LEAT_OK && i < model->output_count; ++i)
         if (outputs[i].data) outputs[i].shape[0] = size;

@@ -35,6 +35,7 @@ struct leati_trainer {
     leati_arena *host_arena;    /* of the steps that run on the host beside a device; NULL: none yet */
     leati_compiled_step *steps; /* most recently used first */
     int threads;                /* 0: all cores */
+    leati_kept kept;            /* by the calls on one batch */
     unsigned char *gathered;    /* contiguous copies of the arrays of a call on one batch */
     size_t gathered_bytes;
     double quota; /* CPUs of the cgroup, for leati_cores_within: read once, since calls may be short */
@@ -67,6 +68,7 @@ static void trainer_destroy(void **handle) {
     if (!trainer) return;
     leave_device(trainer, trainer->model);
     leati_free(trainer->gathered);
+    if (trainer->kept.data) trainer->kept.destroy(trainer->kept.data);
     while (trainer->leftovers) {
         leftover *left = trainer->leftovers;
         trainer->leftovers = left->next;
@@ -166,6 +168,10 @@ leat_status leati_trainer_reserve(leati_trainer *trainer, size_t bytes, unsigned
 
 size_t leati_trainer_activation_bytes(const leati_trainer *trainer) {
     return leati_arena_bytes(trainer->arena);
+}
+
+leati_kept *leati_trainer_kept(leati_trainer *trainer) {
+    return &trainer->kept;
 }
 
 int leati_trainer_threads(const leati_trainer *trainer) {

@@ -58,6 +58,14 @@ leat_status leati_trainer_reserve(leati_trainer *trainer, size_t bytes, unsigned
 /* Keeps memory, or a sequence, that stuck worker threads may still read.  It is freed together with the model. */
 void leati_trainer_keep(leati_trainer *trainer, void *memory, const leat_sequence *sequence);
 
+/* Returns where the sums of the metrics of calls on one batch are kept, for on_batch.c; *destroy frees them with the
+ * trainer. */
+typedef struct leati_kept {
+    void *data; /* NULL: none */
+    void (*destroy)(void *data);
+} leati_kept;
+leati_kept *leati_trainer_kept(leati_trainer *trainer);
+
 /* Returns the number of compute threads for calls on one batch: the number of leat_model_set_threads, or of all
  * cores. */
 int leati_trainer_threads(const leati_trainer *trainer);
