@@ -214,6 +214,24 @@ static void json_has_no_control_characters(void **state) {
     assert_non_null(strstr(out, "npz:d???.npz, "));
 }
 
+/* A stateful model at another batch size: the message has the option that helps. */
+static void a_stateful_model_asks_for_its_batch_size(void **state) {
+    (void)state;
+    float x[12][3][2] = {{{0}}};
+    leat_tensor tensor = leat_tensor_view(LEAT_F32, 3, (int64_t[]){12, 3, 2}, x);
+    write_text("stateful.json",
+               "{\"class_name\": \"Sequential\", \"config\": {\"name\": \"s\", \"layers\": [{\"class_name\": "
+               "\"LSTM\", \"config\": {\"name\": \"memory\", \"units\": 2, \"stateful\": true, "
+               "\"batch_input_shape\": [4, 3, 2]}}]}}");
+    assert_int_equal(leat_npy_write("x.npy", &tensor, NULL), LEAT_OK);
+    fails(
+        "predict stateful.json --data npy:x.npy --output y.npy",
+        "expected shape (4, 3, 2), received (12, 3, 2): the model has a fixed batch size: use --batch-size 4 "
+        "(batch_size in C) and a multiple of 4 samples");
+    runs("predict stateful.json --data npy:x.npy --output y.npy --batch-size 4");
+    assert_int_equal(system("rm -f stateful.json x.npy y.npy .out .err"), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_out_of_range_are_told_with_the_bound),
@@ -226,6 +244,7 @@ int main(void) {
         cmocka_unit_test(one_is_singular_and_others_plural),
         cmocka_unit_test(control_characters_become_question_marks),
         cmocka_unit_test(json_has_no_control_characters),
+        cmocka_unit_test(a_stateful_model_asks_for_its_batch_size),
     };
     return cmocka_run_group_tests(tests, enter, leave);
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "leat/inspect.h"
 #include "leat/leat.h"
 #include "nn/custom_layers.h"
 
@@ -364,6 +365,19 @@ static void test_namesakes_are_not_cloned(void **state) {
 
 /* ---- Refused definitions and configurations ---- */
 
+/* tf.keras writes the package of a registered class in front of its name. */
+static void test_a_package_before_the_name(void **state) {
+    (void)state;
+    leat_model *model = read_model(LAYERS(LAYER("Custom>Product", FIRST "\"units\": 4")));
+    assert_string_equal(leat_model_layer_class(model, 1), "Product");
+    leat_model_destroy(&model);
+    refused(
+        LAYERS(LAYER("Custom>Quotient", FIRST "\"units\": 4")), LEAT_ENOTSUP,
+        "no layer 'Custom>Quotient' in leat; a layer class of your own, or of a package, is written in C and "
+        "registered under this name: leat_registry_add in leat/layer.h (a plugin for the command: "
+        "--layers)");
+}
+
 static void test_bad_configurations(void **state) {
     (void)state;
     refused(LAYERS(LAYER("Product", FIRST "\"name\": \"p\"")), LEAT_EINVAL,
@@ -597,14 +611,23 @@ static void test_recognised_lambda(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        IN_REGISTRY(test_trains_like_dense),        IN_REGISTRY(test_frozen_as_dense),
-        IN_REGISTRY(test_within_a_wrapper),         IN_REGISTRY(test_shared),
-        IN_REGISTRY(test_two_inputs_and_outputs),   IN_REGISTRY(test_mask_passes),
-        IN_REGISTRY(test_saved_and_loaded),         IN_REGISTRY(test_lambda),
-        cmocka_unit_test(test_recognised_lambda),   IN_REGISTRY(test_cloned),
-        IN_REGISTRY(test_namesakes_are_not_cloned), IN_REGISTRY(test_bad_configurations),
-        IN_REGISTRY(test_bad_definitions),          IN_REGISTRY(test_failures),
-        IN_REGISTRY(test_gradient_check),           IN_REGISTRY(test_threads),
+        IN_REGISTRY(test_trains_like_dense),
+        IN_REGISTRY(test_frozen_as_dense),
+        IN_REGISTRY(test_within_a_wrapper),
+        IN_REGISTRY(test_shared),
+        IN_REGISTRY(test_two_inputs_and_outputs),
+        IN_REGISTRY(test_mask_passes),
+        IN_REGISTRY(test_saved_and_loaded),
+        IN_REGISTRY(test_lambda),
+        IN_REGISTRY(test_a_package_before_the_name),
+        cmocka_unit_test(test_recognised_lambda),
+        IN_REGISTRY(test_cloned),
+        IN_REGISTRY(test_namesakes_are_not_cloned),
+        IN_REGISTRY(test_bad_configurations),
+        IN_REGISTRY(test_bad_definitions),
+        IN_REGISTRY(test_failures),
+        IN_REGISTRY(test_gradient_check),
+        IN_REGISTRY(test_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

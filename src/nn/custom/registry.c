@@ -263,6 +263,8 @@ static const leati_layer_type *find_custom(const leat_registry *registry, const 
                                            const json_t *config) {
     bool lambda = strcmp(class_name, "Lambda") == 0;
     const leati_custom *custom = lambda ? find_lambda(registry, config) : find(registry, class_name);
+    const char *package_end = lambda ? NULL : strrchr(class_name, '>'); /* "Custom>MyLayer" of tf.keras */
+    if (!custom && package_end) custom = find(registry, package_end + 1);
     return !custom ? NULL : lambda ? &custom->lambda : &custom->type;
 }
 

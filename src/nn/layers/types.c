@@ -125,8 +125,10 @@ leat_status leati_layer_unknown(const char *class_name, leat_error *err) {
     size_t count = 0;
     for (; leati_layer_types[count]; ++count) names[count] = leati_layer_types[count]->class_name;
     const char *nearest = leati_nearest(class_name, names, count);
-    if (nearest)
-        return leati_fail(err, LEAT_ENOTSUP, "no layer '%s' in leat; did you mean '%s'?", class_name,
-                          nearest);
-    return leati_fail(err, LEAT_ENOTSUP, "no layer '%s' in leat", class_name);
+    return leati_fail(
+        err, LEAT_ENOTSUP,
+        "no layer '%s' in leat%s%s%s; a layer class of your own, or of a package, is written in C "
+        "and registered under this name: leat_registry_add in leat/layer.h (a plugin for the "
+        "command: --layers)",
+        class_name, nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
 }

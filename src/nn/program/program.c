@@ -56,6 +56,22 @@ static leati_value with_last_dimension(context *c, leati_value x, int rank) {
     return leati_reshape(c->graph, x, rank, desc.shape);
 }
 
+static leat_status input_mismatch(const context *c, int input, const leati_shape *expected, leat_error *err) {
+    const leati_desc *given = &c->spec->inputs[input];
+    const long long batch = (long long)expected->dims[0];
+    char want[SHAPE_TEXT_BYTES], got[SHAPE_TEXT_BYTES], hint[160] = "";
+    if (batch > 0 && given->rank > 0 && given->shape[0] != expected->dims[0])
+        snprintf(
+            hint, sizeof hint,
+            ": the model has a fixed batch size: use --batch-size %lld (batch_size in C) and a multiple of "
+            "%lld samples",
+            batch, batch);
+    return leati_fail(err, LEAT_ESHAPE, "input '%s': expected shape %s, received %s%s",
+                      leati_model_input_name(c->model, input),
+                      leati_shape_text(want, sizeof(want), expected->rank, expected->dims),
+                      leati_shape_text(got, sizeof(got), given->rank, given->shape), hint);
+}
+
 static leat_status bind_inputs(context *c, leati_value *inputs, leat_error *err) {
     if (c->spec->input_count != c->model->input_count) {
         return leati_fail(err, LEAT_ESHAPE, "expected %d inputs, received %d", (int)c->model->input_count,
@@ -66,13 +82,7 @@ static leat_status bind_inputs(context *c, leati_value *inputs, leat_error *err)
         leati_shape expected = leati_model_input_shape(c->model, i);
         if (c->carry) expected.dims[0] = -1;
         if (c->carry && c->sequence[i]) expected.dims[1] = -1;
-        if (!fits(given, expected.rank, expected.dims)) {
-            char want[SHAPE_TEXT_BYTES], got[SHAPE_TEXT_BYTES];
-            return leati_fail(err, LEAT_ESHAPE, "input '%s': expected shape %s, received %s",
-                              leati_model_input_name(c->model, i),
-                              leati_shape_text(want, sizeof(want), expected.rank, expected.dims),
-                              leati_shape_text(got, sizeof(got), given->rank, given->shape));
-        }
+        if (!fits(given, expected.rank, expected.dims)) return input_mismatch(c, i, &expected, err);
         inputs[i] = as_float(c, with_last_dimension(c, bind(c, given), expected.rank));
     }
     return LEAT_OK;
