@@ -58,6 +58,18 @@ def graph():
     return model
 
 
+def added():
+    """A loss and a metric of inner tensors: layers AddLoss and AddMetric behind operations of TensorFlow."""
+    x = L.Input((4,), name="x")
+    h = L.Dense(3, activation="tanh", name="h")(x)
+    mean, scale = L.Dense(2, name="mean")(h), L.Dense(2, name="scale")(h)
+    model = keras.Model(x, L.Dense(2, name="y")(L.Concatenate()([mean, scale])), name="added")
+    model.add_loss(tf.reduce_mean(tf.square(mean) + tf.exp(scale) - scale))
+    model.add_metric(mean, name="center", aggregation="mean")
+    model.compile(keras.optimizers.SGD(0.1), "mse")
+    return model
+
+
 def written_again(path):
     """Rewrites the archive without times."""
     with zipfile.ZipFile(path) as archive:
@@ -114,7 +126,7 @@ def main():
     """Records all cases."""
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
-    for build in (cnn, memory, graph):
+    for build in (cnn, memory, graph, added):
         case(os.path.join(HERE, "files"), sys.argv[1], build)
 
 

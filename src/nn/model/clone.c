@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* keras.models.clone_model: writes the model's configuration and reads it again.  Room: nn. */
+#include <string.h>
+
 #include "base/error.h"
 #include "leat/layer.h"
 #include "nn/custom/registry.h"
@@ -60,6 +62,7 @@ leat_status leat_model_clone(leat_model **out, const leat_model *model, bool cop
     }
     if (copy_weights) clone->seed = model->seed;
     clone->as_keras3 = model->as_keras3;
+    memcpy(clone->added_loss, model->added_loss, sizeof clone->added_loss);
     clone->gradient_checkpointing = model->gradient_checkpointing;
     clone->from_keras3 = model->from_keras3;
     clone->deterministic = model->deterministic;

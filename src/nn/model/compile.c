@@ -270,6 +270,14 @@ static leat_status read_arithmetic(bool *as_keras3, const char *name, leat_error
 static leat_status compile(leat_model *model, const json_t *optimizer, const json_t *arguments,
                            const char *arithmetic, leat_error *err) {
     leati_compiled compiled = {.as_keras3 = model->as_keras3};
+    if (model->added_loss[0])
+        return leati_fail(
+            err, LEAT_ENOTSUP,
+            "layer '%s' (AddLoss) of the file adds a loss to the model, which leat cannot compute: "
+            "load the model without its compilation for predictions "
+            "(leat_model_load_options.compile); to train it without this loss, save it first (leat "
+            "convert IN OUT --no-compile), which leaves the layer out",
+            model->added_loss);
     LEATI_TRY(leati_prefix(read_arithmetic(&compiled.as_keras3, arithmetic, err), err, "compile"));
     leat_status status = read_all(&compiled, model, optimizer, arguments, err);
     if (status != LEAT_OK) {

@@ -12,6 +12,7 @@
 #include "nn/custom/registry.h"
 #include "nn/keras3/translate.h"
 #include "nn/layers/wrapping.h"
+#include "nn/model/ancillary.h"
 #include "nn/model/model.h"
 
 /* What the reading depends on: the version of Keras whose defaults apply, and the custom layers. */
@@ -370,10 +371,14 @@ leat_status leati_model_from_config(leat_model **out, const json_t *root, leat_e
 
 leat_status leati_model_from_config_with(leat_model **out, const json_t *root, const leat_registry *registry,
                                          leat_error *err) {
-    json_t *translated = NULL;
+    json_t *translated = NULL, *complete = NULL;
+    char added_loss[LEAT_NAME_BYTES];
     *out = NULL;
-    LEATI_TRY(leati_prefix(leati_translate_model(root, &translated, err), err, "model"));
-    leat_status status = read_root(out, translated, registry, err);
+    LEATI_TRY(leati_without_ancillary(root, &complete, added_loss, err));
+    leat_status status = leati_prefix(leati_translate_model(complete, &translated, err), err, "model");
+    if (status == LEAT_OK) status = read_root(out, translated, registry, err);
+    json_decref(complete);
+    if (status == LEAT_OK) memcpy((*out)->added_loss, added_loss, sizeof added_loss);
     if (status == LEAT_OK) (*out)->from_keras3 = leati_is_modern(translated);
     if (status == LEAT_OK && (leati_is_modern(translated) || leati_is_late(translated)))
         status = leati_model_store_layer_order(*out, translated, err);

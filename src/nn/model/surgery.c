@@ -14,6 +14,7 @@
 /* Clones the model, as a functional model that may be changed. */
 static leat_status clone_to_change(leat_model **out, const leat_model *model, leat_error *err) {
     LEATI_TRY(leat_model_clone(out, model, true, err));
+    (*out)->added_loss[0] = '\0';     /* as in Keras, losses of the whole do not belong to a part */
     json_decref((*out)->layer_order); /* the order of the old layers */
     (*out)->layer_order = NULL;
     return LEAT_OK;

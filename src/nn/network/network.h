@@ -84,7 +84,8 @@ struct leat_model {
     leati_weights weights;
     leati_compiled compiled;
     json_t *file_compilation; /* the training_config of a file that was loaded without it; NULL: none */
-    json_t *layer_order;      /* leati_model_layer_order; NULL: the members' order */
+    char added_loss[LEAT_NAME_BYTES]; /* the AddLoss of the file, which leat leaves out; "": none */
+    json_t *layer_order;              /* leati_model_layer_order; NULL: the members' order */
     uint64_t seed;
     int64_t iterations;         /* training steps so far: the optimizer's counter */
     uint64_t weights_version;   /* counts changes of weights: leati_model_weights_changed */
