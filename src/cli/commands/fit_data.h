@@ -8,7 +8,8 @@
 /* True if the fit validates: --validation or --validation-split was given. */
 bool cli_has_validation(const cli_arguments *arguments);
 
-/* The weights of classes, for leat_fit_options.class_weight, or by output for output_class_weights.  Zeroed at first. */
+/* The weights of classes, for leat_fit_options.class_weight, or by output for output_class_weights.  Zeroed at first;
+ * cli_class_weights_free. */
 typedef struct cli_class_weights {
     char *names;                       /* memory of the outputs' names */
     leat_output_class_weight *outputs; /* NULL: none; their weights are in `items` */
