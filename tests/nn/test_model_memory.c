@@ -67,6 +67,36 @@ static leat_status write_json(leat_model **model, leat_error *err) {
     return status;
 }
 
+/* Cuts the model at a layer of its nested model, which is called twice, and at another input. */
+static leat_status cut(leat_model **model, leat_error *err) {
+    const char *inputs[] = {"s:0"}, *outputs[] = {"s:1/d", "s:1"};
+    leat_model *part = NULL;
+    leat_status status = leat_model_cut(&part, *model, inputs, 1, outputs, 2, err);
+    assert_int_equal(part != NULL, status == LEAT_OK);
+    leat_model_destroy(&part);
+    return status;
+}
+
+static leat_status grow(leat_model **model, leat_error *err) {
+    leat_builder *builder = NULL;
+    leat_model *made = NULL;
+    leat_status status = leat_builder_create_from(&builder, *model, err);
+    if (status != LEAT_OK) return status;
+    leat_node *input = leat_builder_input(builder, 0);
+    leat_node *output = leat_dense(leat_builder_layer(builder, "lstm"), 2, NULL);
+    status = leat_model_create(&made, &builder, &input, 1, &output, 1, err);
+    assert_int_equal(made != NULL, status == LEAT_OK);
+    leat_model_destroy(&made);
+    return status;
+}
+
+static leat_status freeze_matching(leat_model **model, leat_error *err) {
+    int count = -1;
+    leat_status status = leat_model_set_trainable_matching(*model, "s/*", false, &count, err);
+    assert_int_equal(count, status == LEAT_OK ? 2 : 0);
+    return status;
+}
+
 static leat_status summarise(leat_model **model, leat_error *err) {
     char *text = NULL;
     leat_status status = leat_model_summary(*model, &text, err);
@@ -171,6 +201,9 @@ static void test_build(void **state) {
     sweep(build, false, 100);
     sweep(use_custom_layers, false, 20);
     sweep(clone, true, 50);
+    sweep(cut, true, 60);
+    sweep(grow, true, 60);
+    sweep(freeze_matching, true, 2);
 }
 
 int main(void) {
