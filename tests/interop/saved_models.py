@@ -66,6 +66,20 @@ def convolutions_1d():
 
 
 @model
+def later_convolutions():
+    return chain((9, 3), L.Conv1DTranspose(4, 3, strides=2, padding="same", activation="relu"),
+                 L.DepthwiseConv1D(3, depth_multiplier=2), L.RMSNormalization(), L.AdaptiveAveragePooling1D(5),
+                 L.AdaptiveMaxPooling1D(2), L.Flatten(), L.Flatten(), L.Dense(2))
+
+
+@model
+def adaptive_pooling():
+    return chain((7, 5, 3, 2), L.AdaptiveAveragePooling3D((4, 5, 2)), L.AdaptiveMaxPooling3D((4, 3, 2)), L.Reshape((12, 2, 2)),
+                 L.AdaptiveMaxPooling2D((5, 2)), L.AdaptiveAveragePooling2D(2), L.RMSNormalization(),
+                 L.Flatten(), L.Dense(2))
+
+
+@model
 def convolutions_3d():
     return chain((6, 6, 6, 2), L.Conv3D(3, 2), L.ZeroPadding3D(1), L.Cropping3D(1), L.MaxPooling3D(2), L.UpSampling3D(2),
                  L.Conv3DTranspose(2, 2), L.AveragePooling3D(2), L.GlobalAveragePooling3D(), L.Dense(2))
@@ -202,6 +216,18 @@ def rnn_cells_initial_state():
 @model
 def conv_lstm():
     return chain((3, 6, 6, 2), L.ConvLSTM2D(2, 3, return_sequences=True, padding="same"), L.ConvLSTM2D(2, 2), L.Flatten(),
+                 L.Dense(2))
+
+
+@model
+def conv_lstm_1d():
+    return chain((3, 6, 2), L.ConvLSTM1D(2, 3, return_sequences=True, padding="same"), L.ConvLSTM1D(2, 2), L.Flatten(),
+                 L.Dense(2))
+
+
+@model
+def conv_lstm_3d():
+    return chain((2, 3, 4, 3, 2), L.ConvLSTM3D(2, 2, return_sequences=True), L.ConvLSTM3D(2, 2, padding="same"), L.Flatten(),
                  L.Dense(2))
 
 

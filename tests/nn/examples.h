@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #define EXAMPLE_MAX_INPUTS 3
-#define EXAMPLE_MAX_RANK   4
+#define EXAMPLE_MAX_RANK   5
 #define EXAMPLE_BATCH      3 /* samples, for a stateful layer, whose model fixes the batch size */
 
 typedef struct example_input {

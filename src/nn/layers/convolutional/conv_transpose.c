@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Conv2DTranspose and Conv3DTranspose: the gradient of a convolution with respect to its source, as a forward op.
+/* Conv1DTranspose to Conv3DTranspose: the gradient of a convolution with respect to its source, as a forward op.
  * The kernel is that of the convolution from the output to the input: (spatial..., filters, channels).
- * Source: keras.layers.Conv2DTranspose, keras.layers.Conv3DTranspose. */
+ * Source: keras.layers.Conv2DTranspose, keras.layers.Conv3DTranspose; Conv1DTranspose of current Keras. */
 #include <string.h>
 
 #include "base/error.h"
@@ -16,13 +16,16 @@
     }
 #define KERNEL_FIELDS LEATI_WEIGHT_FIELDS(leati_convolution, kernel, "kernel", "\"glorot_uniform\"")
 
-static const leati_field fields2d[] = {LEATI_INT_FIELD(leati_convolution, filters, 1, NULL),
-                                       LEATI_WINDOW_FIELDS(2, leati_paddings),
-                                       LEATI_DILATION_FIELD(2),
-                                       OUTPUT_PADDING_FIELD(2),
-                                       KERNEL_FIELDS,
-                                       LEATI_AFFINE_FIELDS(leati_convolution),
-                                       {.key = NULL}};
+#define FIELDS(spatial)                                                                                      \
+    {                                                                                                        \
+        LEATI_INT_FIELD(leati_convolution, filters, 1, NULL), LEATI_WINDOW_FIELDS(spatial, leati_paddings),  \
+            LEATI_DILATION_FIELD(spatial), OUTPUT_PADDING_FIELD(spatial), KERNEL_FIELDS,                     \
+            LEATI_AFFINE_FIELDS(leati_convolution), {                                                        \
+            .key = NULL                                                                                      \
+        }                                                                                                    \
+    }
+static const leati_field fields1d[] = FIELDS(1);
+static const leati_field fields2d[] = FIELDS(2);
 
 /* Keras 2.3.1 does not support dilation in Conv3DTranspose, and does not write the key. */
 static const leati_field fields3d[] = {LEATI_INT_FIELD(leati_convolution, filters, 1, NULL),
@@ -110,6 +113,8 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
 /* Members of leati_layer_type that all types of this file have in common. */
 #define COMMON_MEMBERS LEATI_ONE_INPUT, .check = check, .infer = infer, .build = build, .lower = lower
 
+LEATI_LAYER_TYPE(conv1d_transpose, "Conv1DTranspose", "conv1d_transpose", leati_convolution, fields1d,
+                 COMMON_MEMBERS);
 LEATI_LAYER_TYPE(conv2d_transpose, "Conv2DTranspose", "conv2d_transpose", leati_convolution, fields2d,
                  COMMON_MEMBERS);
 LEATI_LAYER_TYPE(conv3d_transpose, "Conv3DTranspose", "conv3d_transpose", leati_convolution, fields3d,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Flatten: (N, ...) -> (N, product), with the channels last.  Source: keras.layers.Flatten. */
+/* Flatten: (N, ...) -> (N, product), with the channels last.  Source: keras.layers.Flatten; like current Keras, it
+ * also takes inputs of rank 1 and 2. */
 #include "base/error.h"
 #include "nn/layers/spatial.h"
 #include "nn/layers/types.h"
@@ -14,7 +15,7 @@ static leat_status infer(const leati_layer *layer, int input_count, const leati_
                          leati_shape *outputs, int *output_count, leat_error *err) {
     int64_t count;
     (void)layer, (void)input_count, (void)output_count;
-    if (inputs[0].rank < 3) return leati_shape_unexpected(&inputs[0], "an input of rank 3 or more", err);
+    if (inputs[0].rank < 1) return leati_shape_unexpected(&inputs[0], "an input of rank 1 or more", err);
     LEATI_TRY(leati_shape_product(&inputs[0], 1, &count, err));
     if (count < 0)
         return leati_shape_unexpected(&inputs[0], "an input whose dimensions are all known, except the batch",

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Layers that current Keras alone has: convolutions of other ranks, adaptive pooling, normalizations."""
+import keras
+
+from .keras3_case import L, functional
+
+
+def one(name, make, shape, **options):
+    """Records the layer between two Dense layers."""
+    def build():
+        x = L.Input(shape, name="x")
+        return [x], L.Dense(2)(make()(L.Dense(shape[-1], name="before")(x)))
+    functional(name, make().__class__.__name__, build, **options)
+
+
+def penalties(prefix):
+    """Returns arguments of a layer that has a kernel and a bias."""
+    return {prefix + "_regularizer": keras.regularizers.L2(0.01), "bias_regularizer": keras.regularizers.L1(0.02),
+            "activity_regularizer": keras.regularizers.L2(0.01), prefix + "_constraint": keras.constraints.MaxNorm(0.5),
+            "bias_constraint": keras.constraints.NonNeg()}
+
+
+def transposed():
+    """Conv1DTranspose: lengths, gaps, order of axes."""
+    layer = L.Conv1DTranspose
+    one("conv1dtranspose", lambda: layer(3, 3), (5, 2))
+    one("conv1dtranspose_strides", lambda: layer(3, 2, strides=3, activation="tanh"), (4, 2))
+    one("conv1dtranspose_same", lambda: layer(4, 3, strides=2, padding="same", use_bias=False), (5, 3))
+    one("conv1dtranspose_output_padding", lambda: layer(3, 3, strides=2, output_padding=1), (4, 2))
+    one("conv1dtranspose_output_padding_same", lambda: layer(3, 5, strides=3, padding="same", output_padding=2), (4, 2))
+    one("conv1dtranspose_channels_first", lambda: layer(3, 2, strides=2, data_format="channels_first"), (2, 4))
+    one("conv1dtranspose_regularized", lambda: layer(3, 2, **penalties("kernel")), (5, 2))
+
+
+def depthwise():
+    """DepthwiseConv1D: filters for each channel, gaps, order of axes."""
+    layer = L.DepthwiseConv1D
+    one("depthwiseconv1d", lambda: layer(3), (6, 2))
+    one("depthwiseconv1d_multiplier", lambda: layer(2, depth_multiplier=3, padding="same", activation="tanh"), (5, 3))
+    one("depthwiseconv1d_strides", lambda: layer(3, strides=2, padding="same", use_bias=False), (7, 2))
+    one("depthwiseconv1d_dilation", lambda: layer(2, dilation_rate=3, depth_multiplier=2), (7, 2))
+    one("depthwiseconv1d_channels_first", lambda: layer(2, data_format="channels_first"), (3, 5))
+    one("depthwiseconv1d_regularized", lambda: layer(2, **penalties("depthwise")), (5, 2))
+
+
+def memories():
+    """ConvLSTM1D and ConvLSTM3D."""
+    def pair(name, line, volume, **options):
+        if line:
+            one("convlstm1d" + name, lambda: L.ConvLSTM1D(2, 2, **options), line)
+        if volume:
+            one("convlstm3d" + name, lambda: L.ConvLSTM3D(2, 2, **options), volume, batch=2)
+    pair("", (3, 5, 2), (2, 3, 3, 4, 2))
+    pair("_same", (3, 4, 2), (2, 2, 3, 2, 2), padding="same", return_sequences=True, go_backwards=True)
+    pair("_strides", (3, 5, 2), (2, 3, 3, 4, 1), strides=2, padding="same", recurrent_activation="hard_sigmoid")
+    pair("_dilation", (3, 6, 2), None, dilation_rate=2, use_bias=False)
+    pair("_channels_first", (3, 2, 5), (2, 2, 3, 2, 3), data_format="channels_first", return_sequences=True)
+    pair("_regularized", (3, 4, 2), (2, 2, 2, 2, 1), recurrent_regularizer=keras.regularizers.L1(0.01),
+         recurrent_constraint=keras.constraints.NonNeg(), unit_forget_bias=False, **penalties("kernel"))
+
+    def states(layer, shape):
+        def build():
+            x = L.Input(shape, name="x")
+            y, h, c = layer(2, 2, return_state=True, padding="same")(x)
+            return [x], L.Concatenate()([y, h, c])
+        functional(layer.__name__.lower() + "_states", layer.__name__, build, batch=2)
+    states(L.ConvLSTM1D, (3, 4, 2))
+    states(L.ConvLSTM3D, (2, 2, 3, 2, 2))
+
+
+def adaptive():
+    """Adaptive pooling: equal windows, windows that overlap, windows of two lengths, more outputs than inputs."""
+    def each(name, kinds, shape, *arguments, **options):
+        for kind in kinds:
+            one(kind.__name__.lower() + name, lambda: kind(*arguments, **options), shape)
+    lines = (L.AdaptiveAveragePooling1D, L.AdaptiveMaxPooling1D)
+    images = (L.AdaptiveAveragePooling2D, L.AdaptiveMaxPooling2D)
+    volumes = (L.AdaptiveAveragePooling3D, L.AdaptiveMaxPooling3D)
+    each("", lines, (6, 3), 2)
+    each("_overlap", lines, (4, 3), 3)
+    each("_lengths", lines, (7, 2), 5)
+    each("_periods", lines, (10, 2), 4)
+    each("_more", lines, (3, 2), 5)
+    each("_channels_first", lines, (2, 5), 3, data_format="channels_first")
+    each("", images, (4, 6, 2), 2)
+    each("_one", images[:1], (3, 4, 2), 1)  # the maximum over a whole axis ends TensorFlow 2.21
+    each("_lengths", images, (5, 7, 2), (3, 5))
+    each("_channels_first", images, (2, 5, 4), (2, 3), data_format="channels_first")
+    each("", volumes, (4, 2, 6, 2), 2)
+    each("_lengths", volumes, (3, 5, 4, 2), (2, 3, 3))
+    each("_channels_first", volumes, (2, 3, 4, 2), (2, 3, 1), data_format="channels_first")
+
+
+def normalizations():
+    """RMSNormalization: axes, epsilon."""
+    layer = L.RMSNormalization
+    one("rmsnorm", lambda: layer(), (6,))
+    one("rmsnorm_rank3", lambda: layer(epsilon=1e-3), (3, 4))
+    one("rmsnorm_axes", lambda: layer(axis=(1, 2)), (3, 4))
+    one("rmsnorm_negative_axes", lambda: layer(axis=[-1, -2]), (2, 3, 4))
+    one("rmsnorm_other_axis", lambda: layer(axis=1), (4, 4))
+
+
+def flat():
+    """Flatten of inputs without more axes than one."""
+    one("flatten_rank2", L.Flatten, (4,))
+    one("flatten_rank2_channels_first", lambda: L.Flatten(data_format="channels_first"), (4,))
+
+    def vector():
+        x = L.Input((), name="x")
+        return [x], L.Dense(2)(L.Flatten()(x))
+    functional("flatten_rank1", "Flatten", vector)
+
+
+def run():
+    """Records all cases of this module."""
+    for part in (transposed, depthwise, memories, adaptive, normalizations, flat):
+        part()
