@@ -252,7 +252,8 @@ static void add_example(leati_text *out, const leati_layer_type *type) {
 }
 
 static void add_inputs(leati_text *out, const leati_layer_type *type) {
-    static const char *const masking[] = {[LEATI_MASK_REFUSED] = "A mask is refused.",
+    static const char *const masking[] = {[LEATI_MASK_DROPPED] = "A mask is dropped.",
+                                          [LEATI_MASK_REFUSED] = "A mask is refused.",
                                           [LEATI_MASK_PASSED] = "A mask is passed on.",
                                           [LEATI_MASK_COMPUTED] = "It computes its own masks."};
     if (type->min_inputs == type->max_inputs)

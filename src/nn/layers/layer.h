@@ -77,7 +77,8 @@ typedef struct leati_lowering {
 
 /* Says what a layer does with the mask of an input: Keras's supports_masking and compute_mask. */
 typedef enum leati_masking {
-    LEATI_MASK_REFUSED = 0, /* the layer cannot be called with a mask */
+    LEATI_MASK_DROPPED = 0, /* the outputs have no mask: tf.keras's and current Keras's default */
+    LEATI_MASK_REFUSED,     /* the layer cannot be called with a mask */
     LEATI_MASK_PASSED, /* the outputs get the mask; a step counts only if it does in the masks of all inputs */
     LEATI_MASK_COMPUTED /* lower reads input_masks and sets output_masks, which are LEATI_NONE before */
 } leati_masking;

@@ -91,7 +91,7 @@ leat_status leati_layer_lower(const leati_layer *layer, leati_lowering *lowering
     if (lowering->carry)
         LEATI_TRY(leati_stepwise_check(layer, lowering, count, call->inputs, &makes_step, err));
     for (int i = 0; i < count; ++i) {
-        lowering->input_masks[i] = call->masks[i];
+        lowering->input_masks[i] = masking == LEATI_MASK_DROPPED ? LEATI_NONE : call->masks[i];
         if (call->masks[i] != LEATI_NONE && masking == LEATI_MASK_REFUSED)
             return leati_fail(
                 err, LEAT_ENOTSUP,

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Layers that current Keras alone has: convolutions of other ranks, adaptive pooling, normalizations."""
 import keras
+import numpy as np
 
 from .keras3_case import L, functional
 
@@ -112,7 +113,27 @@ def flat():
     functional("flatten_rank1", "Flatten", vector)
 
 
+def dropped():
+    """Layers that do not pass masks on: convolutions, pooling, Flatten, RMSNormalization."""
+    words = [np.array([[1, 2, 3, 0, 0], [4, 5, 1, 2, 0], [3, 1, 0, 0, 0]])]
+
+    def one_mask(name, class_name, *makes):
+        def build():
+            x = L.Input((5,), name="x")
+            y = L.Embedding(6, 3, mask_zero=True, name="table")(x)
+            for make in makes:
+                y = make()(y)
+            return [x], L.Dense(2)(y)
+        functional(name, class_name, build, inputs=words)
+    one_mask("mask_conv", "Conv1D", lambda: L.Conv1D(3, 3, padding="same"), L.GlobalAveragePooling1D)
+    one_mask("mask_flatten", "Flatten", L.Flatten)
+    one_mask("mask_pooling", "MaxPooling1D", lambda: L.MaxPooling1D(2), lambda: L.LSTM(3))
+    one_mask("mask_rmsnorm", "RMSNormalization", L.RMSNormalization, L.GlobalAveragePooling1D)
+    one_mask("mask_norm", "LayerNormalization", L.LayerNormalization, L.GlobalAveragePooling1D)
+    one_mask("mask_spatial", "SpatialDropout1D", lambda: L.SpatialDropout1D(0.0), lambda: L.GRU(3))
+
+
 def run():
     """Records all cases of this module."""
-    for part in (transposed, depthwise, memories, adaptive, normalizations, flat):
+    for part in (transposed, depthwise, memories, adaptive, normalizations, flat, dropped):
         part()
