@@ -10,9 +10,10 @@
 #include "nn/model/model.h"
 #include "zip/zip.h"
 
-/* A weight, and the path of its dataset: "layers/dense_1/vars/0". */
+/* A weight, and the path of its dataset: "layers/dense_1/vars/0".  Keras writes the kernel inside a
+ * SpectralNormalization twice; `copy` is the path of the second dataset, or "". */
 typedef struct leati_placed_weight {
-    char path[256];
+    char path[256], copy[256];
     const leati_weight *weight;
 } leati_placed_weight;
 

@@ -28,6 +28,7 @@ static leat_status add(leati_placement *out, const char *group, const char *path
     }
     leati_placed_weight *item = &out->items[out->count];
     item->weight = weight;
+    item->copy[0] = '\0';
     int length = snprintf(item->path, sizeof item->path, "%s%s", group, path);
     if (length < 0 || (size_t)length >= sizeof item->path)
         return leati_fail(err, LEAT_ENOTSUP,
@@ -58,6 +59,9 @@ static leat_status add_layer(leati_placement *out, const char *group, const leat
         leati_layer_weight_path(layer, i, path, sizeof path);
         LEATI_TRY(add(out, group, path, &layer->weights[i], err));
     }
+    if (layer->type != &leati_layer_spectral_normalization || layer->weight_count == 0) return LEAT_OK;
+    leati_placed_weight *kernel = &out->items[out->count - layer->weight_count];
+    snprintf(kernel->copy, sizeof kernel->copy, "%svars/0", group);
     return LEAT_OK;
 }
 

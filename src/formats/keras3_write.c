@@ -59,8 +59,10 @@ static leat_status write_weights(leati_h5 *file, const leati_placement *placemen
                                  bool include_optimizer, leat_error *err) {
     LEATI_TRY(write_groups(file, placement, err));
     for (int32_t i = 0; i < placement->count; ++i) {
-        leat_tensor tensor = weight_view(model, placement->items[i].weight);
-        LEATI_TRY(leati_h5_write(file, placement->items[i].path, &tensor, err));
+        const leati_placed_weight *item = &placement->items[i];
+        leat_tensor tensor = weight_view(model, item->weight);
+        LEATI_TRY(leati_h5_write(file, item->path, &tensor, err));
+        if (item->copy[0]) LEATI_TRY(leati_h5_write(file, item->copy, &tensor, err));
     }
     return include_optimizer && model->compiled.ready ? write_optimizer(file, placement, model, err)
                                                       : LEAT_OK;

@@ -185,6 +185,16 @@ static void check_dataset(leati_h5 *ours, leati_h5 *theirs, const char *path) {
     free(numbers);
 }
 
+/* Checks that our file has every variable that a group of Keras's file has. */
+static void check_group(leati_h5 *ours, leati_h5 *theirs, const char *group) {
+    for (int i = 0;; ++i) {
+        char path[300];
+        snprintf(path, sizeof path, "%s/%d", group, i);
+        if (!leati_h5_has_object(theirs, path)) break;
+        check_dataset(ours, theirs, path);
+    }
+}
+
 /* Checks that two files of weights have the same datasets: those of the model, and the optimizer's variables. */
 static void check_layout(leati_h5 *ours, leati_h5 *theirs, const leat_model *model) {
     leat_error err = {0};
@@ -194,6 +204,7 @@ static void check_layout(leati_h5 *ours, leati_h5 *theirs, const leat_model *mod
     for (int32_t i = 0; i < placement.group_count; ++i) {
         char *a = NULL, *b = NULL;
         const char *path = placement.groups[i].path;
+        check_group(ours, theirs, path);
         if (!leati_h5_has_attribute(theirs, path, "name")) continue; /* older files have no names */
         must(leati_h5_read_string(ours, path, "name", &a, &err), &err);
         must(leati_h5_read_string(theirs, path, "name", &b, &err), &err);

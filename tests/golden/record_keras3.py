@@ -93,7 +93,8 @@ def places():
     parts = [L.RNN([L.LSTMCell(2), L.SimpleRNNCell(2), L.LSTMCell(1)])(turned),
              L.GlobalAveragePooling1D()(L.MultiHeadAttention(2, 2, use_gate=True)(steps, steps)),
              L.GlobalAveragePooling1D()(L.GroupQueryAttention(2, 2, 1, use_gate=True)(steps, steps)),
-             L.Flatten()(L.ConvLSTM2D(1, 2)(images))]
+             L.Flatten()(L.ConvLSTM2D(1, 2)(images)),
+             L.SpectralNormalization(L.Dense(2))(L.GlobalAveragePooling1D()(steps))]
     model = keras.Model([steps, images], L.Dense(1)(L.Concatenate()(parts)), name="places")
     model.compile(keras.optimizers.SGD(0.1), "mse")
     return model

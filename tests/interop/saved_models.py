@@ -73,6 +73,12 @@ def later_convolutions():
 
 
 @model
+def spectral_normalization():
+    return chain((6, 6, 2), L.SpectralNormalization(L.Conv2D(3, 2)), L.Flatten(),
+                 L.SpectralNormalization(L.Dense(4, "tanh"), power_iterations=2), L.Dense(2))
+
+
+@model
 def adaptive_pooling():
     return chain((7, 5, 3, 2), L.AdaptiveAveragePooling3D((4, 5, 2)), L.AdaptiveMaxPooling3D((4, 3, 2)), L.Reshape((12, 2, 2)),
                  L.AdaptiveMaxPooling2D((5, 2)), L.AdaptiveAveragePooling2D(2), L.RMSNormalization(),

@@ -492,6 +492,10 @@ const example examples[] = {
      {{3, {2, 2, 3}}, {3, {3, 2, 3}}}},
     {"RMSNormalization", "", {MATRIX}},
     {"RMSNormalization", "\"axis\": [-2, -1], \"epsilon\": 0.01", {IMAGE}},
+    {"SpectralNormalization", INNER("Dense", "\"units\": 3, \"use_bias\": false"), {MATRIX}},
+    {"SpectralNormalization",
+     INNER("Conv2D", "\"filters\": 3, \"kernel_size\": 2, " EVERYTHING) ", \"power_iterations\": 3",
+     {IMAGE}},
     {"StochasticDepth", "\"drop_path_rate\": 0.25", {MATRIX}},
     {NULL, NULL, {{0}}},
 };

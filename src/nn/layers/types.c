@@ -93,6 +93,7 @@ const leati_layer_type *const leati_layer_types[] = {
     &leati_layer_spatial_dropout1d,
     &leati_layer_spatial_dropout2d,
     &leati_layer_spatial_dropout3d,
+    &leati_layer_spectral_normalization,
     &leati_layer_stochastic_depth,
     &leati_layer_subtract,
     &leati_layer_thresholded_relu,

@@ -101,6 +101,7 @@ extern const leati_layer_type leati_layer_softmax;
 extern const leati_layer_type leati_layer_spatial_dropout1d;
 extern const leati_layer_type leati_layer_spatial_dropout2d;
 extern const leati_layer_type leati_layer_spatial_dropout3d;
+extern const leati_layer_type leati_layer_spectral_normalization;
 extern const leati_layer_type leati_layer_stochastic_depth;
 extern const leati_layer_type leati_layer_subtract;
 extern const leati_layer_type leati_layer_thresholded_relu;

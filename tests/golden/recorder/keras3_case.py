@@ -68,13 +68,13 @@ def listed(prefix, values):
 
 
 def weights_of(model):
-    """Returns the weights by layer."""
-    return [w for layer in model.layers for w in layer.weights]
+    """Returns the weights by layer; the vector of SpectralNormalization is the last one of its layer, as in .h5 files."""
+    return [w for layer in model.layers for w in sorted(layer.weights, key=lambda w: w.name == "vector_u")]
 
 
-def total_loss(model, x, t):
-    """Returns the loss of training: mean_squared_error as in compile, plus the penalties."""
-    error = tf.reduce_mean(tf.square(tf.cast(model(x, training=True), t.dtype) - t))
+def total_loss(model, x, t, training=True):
+    """Returns the loss: mean_squared_error as in compile, plus the penalties."""
+    error = tf.reduce_mean(tf.square(tf.cast(model(x, training=training), t.dtype) - t))
     return error + tf.add_n([tf.convert_to_tensor(p) for p in model.losses] or [tf.constant(0.0)])
 
 
@@ -82,13 +82,14 @@ def train(model, x, t, members):
     """Records the loss, the gradients, and some steps of gradient descent, with the constraints after each step."""
     variables = [w for w in weights_of(model) if w.trainable]
     losses = []
+    before = total_loss(model, x, t, training=False).numpy()
     for step in range(STEPS):
         with tf.GradientTape() as tape:
             loss = total_loss(model, x, t)
         gradients = [tf.convert_to_tensor(g) for g in tape.gradient(loss, [v.value for v in variables])]
         if step == 0:
-            members["loss0"] = loss.numpy()
-            members["test0"] = [loss.numpy()]
+            members["loss0"] = before
+            members["test0"] = [before]
             members.update(listed("g", gradients))
         losses.append(loss.numpy())
         for variable, gradient in zip(variables, gradients):

@@ -113,6 +113,31 @@ def flat():
     functional("flatten_rank1", "Flatten", vector)
 
 
+def spectral():
+    """SpectralNormalization: layers of each kind inside, iterations, penalties; frozen, and called twice."""
+    layer = L.SpectralNormalization
+    one("spectralnorm", lambda: layer(L.Dense(3)), (4,))
+    one("spectralnorm_conv", lambda: layer(L.Conv2D(3, 2), power_iterations=3), (4, 3, 2))
+    one("spectralnorm_transposed", lambda: layer(L.Conv2DTranspose(3, 2, strides=2, activation="tanh")), (2, 3, 2))
+    one("spectralnorm_depthwise", lambda: layer(L.DepthwiseConv2D(2, use_bias=False)), (4, 3, 2))
+    one("spectralnorm_einsum", lambda: layer(L.EinsumDense("abc,cd->abd", (None, 3), bias_axes="d")), (3, 4))
+    one("spectralnorm_regularized", lambda: layer(L.Conv1D(3, 2, **penalties("kernel"))), (5, 2))
+
+    def frozen():
+        x = L.Input((4,), name="x")
+        it = layer(L.Dense(3))
+        y = it(L.Dense(4)(x))
+        it.trainable = False
+        return [x], L.Dense(2)(y)
+    functional("spectralnorm_frozen", "SpectralNormalization", frozen)
+
+    def twice():
+        x = L.Input((4,), name="x")
+        shared = layer(L.Dense(4))
+        return [x], L.Dense(2)(shared(shared(x)))
+    functional("spectralnorm_twice", "SpectralNormalization", twice)
+
+
 def dropped():
     """Layers that do not pass masks on: convolutions, pooling, Flatten, RMSNormalization."""
     words = [np.array([[1, 2, 3, 0, 0], [4, 5, 1, 2, 0], [3, 1, 0, 0, 0]])]
@@ -135,5 +160,5 @@ def dropped():
 
 def run():
     """Records all cases of this module."""
-    for part in (transposed, depthwise, memories, adaptive, normalizations, flat, dropped):
+    for part in (transposed, depthwise, memories, adaptive, normalizations, flat, spectral, dropped):
         part()
