@@ -143,6 +143,16 @@ void leati_placement_fini(leati_placement *placement) {
     *placement = (leati_placement){0};
 }
 
+/* Writes the path that tf.keras has for a dataset that current Keras names otherwise, to `out`: the groups inside a
+ * MultiHeadAttention begin with a '_' there.  Returns false if the path has no such group. */
+static bool late_path(const char *path, char out[prefix_bytes * 2 + 2]) {
+    const char *vars = strstr(path, "_dense/vars/"), *group = vars;
+    while (group && group > path && group[-1] != '/') --group;
+    if (!group || group == path) return false;
+    snprintf(out, prefix_bytes * 2 + 2, "%.*s_%s", (int)(group - path), path, group);
+    return true;
+}
+
 leat_status leati_placement_read(const leati_placement *placement, leati_h5 *file, leat_model *model,
                                  const leati_matching *matching, leat_error *err) {
     char *slab = leati_weights_slab(&model->weights, LEATI_SLAB_WEIGHTS);
@@ -150,7 +160,11 @@ leat_status leati_placement_read(const leati_placement *placement, leati_h5 *fil
         const leati_weight *weight = placement->items[i].weight;
         leat_tensor tensor = leat_tensor_view(weight->desc.dtype, weight->desc.rank, weight->desc.shape,
                                               slab + weight->offset_bytes);
-        LEATI_TRY(leati_keras_h5_read_matching(file, placement->items[i].path, &tensor, matching, err));
+        char late[prefix_bytes * 2 + 2];
+        const char *path = placement->items[i].path;
+        if (!leati_h5_has_object(file, path) && late_path(path, late) && leati_h5_has_object(file, late))
+            path = late;
+        LEATI_TRY(leati_keras_h5_read_matching(file, path, &tensor, matching, err));
     }
     return LEAT_OK;
 }

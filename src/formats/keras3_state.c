@@ -119,10 +119,12 @@ static leat_status read_one(void *user, int position, int index, leat_error *err
 
 /* Finds the layout of a file that has `count` variables.  Besides the slots, files of current Keras have the iteration,
  * the learning rate unless it is a schedule, and Nadam's product of momenta; those of tf.keras have the iteration
- * only, and up to 2.10 (in_blocks) the product after the iteration. */
+ * only, and up to 2.10 (in_blocks) the product after the iteration.  SGD of tf.keras from 2.11 on has a momentum for
+ * each weight even if it uses none. */
 static bool find_layout(const leat_model *model, int count, bool in_blocks, state_layout *out) {
     const bool nadam = model->compiled.optimizer->type->has_schedule;
-    int others = count - slot_variables(model);
+    int others = count - slot_variables(model), trainable = model->weights.trainable_count;
+    if (slot_variables(model) == 0 && others > trainable) others -= trainable;
     *out = current_layout(model, others == (nadam ? 3 : 2));
     out->in_blocks = in_blocks;
     if (!nadam) return others == 1 || others == 2;

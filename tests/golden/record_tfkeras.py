@@ -70,6 +70,38 @@ def added():
     return model
 
 
+def convolutions():
+    """Layers whose configurations have keys without effect: groups, the initializer of a kernel that they do not have."""
+    model = keras.Sequential([
+        L.InputLayer((5, 4, 2)),
+        L.DepthwiseConv2D(2, depth_multiplier=2),
+        L.Conv2DTranspose(3, 2, strides=2, activation="tanh"),
+        L.SeparableConv2D(2, 2),
+        L.Reshape((-1, 2)),
+        L.Conv1DTranspose(3, 2),
+        L.DepthwiseConv1D(2),
+        L.SeparableConv1D(2, 3),
+        L.Flatten(),
+        L.Flatten(),
+        L.Dense(2),
+    ], name="convolutions")
+    model.compile(keras.optimizers.SGD(0.05), "mse")
+    return model
+
+
+def heads():
+    """Attention, whose calls have named tensors, and a convolution that drops a mask."""
+    x = L.Input((5, 3), name="x")
+    y = L.Dense(4)(L.Masking(-9.0)(x))
+    y = L.Conv1D(3, 2, padding="same")(y)
+    y = L.MultiHeadAttention(2, 3)(y, x, use_causal_mask=True)
+    y = L.MultiHeadAttention(1, 2)(y, value=x, key=L.Dense(3)(x))
+    y = L.ConvLSTM1D(2, 2)(L.Reshape((5, 3, 1))(y))
+    model = keras.Model(x, L.Dense(2)(L.Flatten()(y)), name="heads")
+    model.compile(keras.optimizers.SGD(0.05), "mse")
+    return model
+
+
 def written_again(path):
     """Rewrites the archive without times."""
     with zipfile.ZipFile(path) as archive:
@@ -126,7 +158,8 @@ def main():
     """Records all cases."""
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
-    for build in (cnn, memory, graph, added):
+    is_recent = tuple(int(part) for part in tf.__version__.split(".")[:2]) >= (2, 13)
+    for build in (cnn, memory, graph, added) + ((convolutions, heads) if is_recent else ()):
         case(os.path.join(HERE, "files"), sys.argv[1], build)
 
 

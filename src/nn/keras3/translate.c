@@ -92,17 +92,28 @@ static bool has_field(const leati_layer_type *type, const char *key) {
     return false;
 }
 
+/* True for a key that layers of tf.keras write though it has no effect: `groups` of convolutions that have no groups,
+ * the initializer of a kernel that a separable convolution does not have, shapes that attention derives from its
+ * inputs. */
+static bool is_silent_late(const char *key, const json_t *value) {
+    static const char *const keys[] = {"kernel_initializer", "query_shape", "key_shape", "value_shape"};
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; ++i)
+        if (strcmp(keys[i], key) == 0) return true;
+    return strcmp(key, "groups") == 0 && json_integer_value(value) == 1;
+}
+
 /* Removes keys without effect that the layer does not have in leat.  The reader refuses the other unknown keys.
  * A seed is not needed, because leat's random numbers differ from Keras's; renorm_momentum has no effect without
  * "renorm"; `synchronized` is about several devices. */
-static void remove_keys_without_effect(json_t *config, const leati_layer_type *type) {
+static void remove_keys_without_effect(json_t *config, const leati_layer_type *type, bool late) {
     const char *key;
     json_t *value;
     void *next;
     json_object_foreach_safe(config, next, key, value) {
         bool common = strcmp(key, "name") == 0 || strcmp(key, "dtype") == 0 || strcmp(key, "trainable") == 0;
         bool silent = json_is_null(value) || json_is_false(value) || strcmp(key, "seed") == 0 ||
-                      strcmp(key, "renorm_momentum") == 0 || strcmp(key, "synchronized") == 0;
+                      strcmp(key, "renorm_momentum") == 0 || strcmp(key, "synchronized") == 0 ||
+                      (late && is_silent_late(key, value));
         if (!common && silent && !has_field(type, key)) json_object_del(config, key);
     }
 }
@@ -185,7 +196,7 @@ static leat_status translate_layer(json_t *item, bool late, leat_error *err) {
         json_object_set_new(config, "as_keras3", json_boolean(!fused)) != 0)
         return no_memory(err);
     LEATI_TRY(set_implementation(config, type, err));
-    remove_keys_without_effect(config, type);
+    remove_keys_without_effect(config, type, late);
     return LEAT_OK;
 }
 

@@ -256,14 +256,18 @@ static const char *const tensor_arguments[] = {"inputs", "x",   "sequences",    
 /* Named arguments that become keys of the layer. */
 static const char *const key_arguments[] = {"use_causal_mask", "return_attention_scores", NULL};
 
-/* Appends a mask over pairs of steps, which is the fourth input.  If the call has no key, the value is used as the
- * key. */
-static leat_status append_mask(const json_t *layers, json_t *item, const json_t *mask, json_t *out,
-                               leat_error *err) {
+/* Prepares the inputs for a mask over pairs of steps, which is the fourth input.  If the call has no key, the value is
+ * used as the key. */
+static leat_status prepare_mask(json_t *item, json_t *out, leat_error *err) {
     if (json_array_size(out) == 2 && json_array_append(out, json_array_get(out, 1)) != 0)
         return no_memory(err);
-    if (json_object_set_new(json_object_get(item, "config"), "attention_mask", json_true()) != 0)
-        return no_memory(err);
+    bool set = json_object_set_new(json_object_get(item, "config"), "attention_mask", json_true()) == 0;
+    return set ? LEAT_OK : no_memory(err);
+}
+
+static leat_status append_mask(const json_t *layers, json_t *item, const json_t *mask, json_t *out,
+                               leat_error *err) {
+    LEATI_TRY(prepare_mask(item, out, err));
     return append_all(layers, mask, out, err);
 }
 
@@ -294,13 +298,53 @@ static leat_status translate_call(const json_t *layers, json_t *item, const json
     return LEAT_OK;
 }
 
+/* ---- Calls of tf.keras up to 2.15: [["query", 0, 0, {"value": ["value", 0, 0], "use_causal_mask": true}]] ---- */
+
+static json_t *arguments_of(const json_t *call) {
+    if (json_is_object(call)) return json_object_get(call, "kwargs");
+    return json_array_get(json_array_get(call, 0), 3);
+}
+
+/* Moves a named tensor to the inputs. */
+static leat_status move_tensor(json_t *item, json_t *arguments, const char *key, json_t *out,
+                               leat_error *err) {
+    const json_t *value = json_object_get(arguments, key);
+    if (!json_is_string(json_array_get(value, 0))) return LEAT_OK;
+    if (strcmp(key, "attention_mask") == 0) LEATI_TRY(prepare_mask(item, out, err));
+    if (json_array_append(out, (json_t *)(uintptr_t)value) != 0) return no_memory(err);
+    json_object_del(arguments, key);
+    return LEAT_OK;
+}
+
+/* Makes inputs and keys of a layer from the arguments that leat has; the reader refuses the other arguments. */
+static leat_status translate_old_call(json_t *item, const json_t *call, json_t *out, leat_error *err) {
+    if (!json_is_object(arguments_of(call)))
+        return json_array_extend(out, (json_t *)(uintptr_t)call) == 0 ? LEAT_OK : no_memory(err);
+    json_t *inputs = json_deep_copy(call);
+    leat_status status = inputs && json_array_extend(out, inputs) == 0 ? LEAT_OK : no_memory(err);
+    for (size_t i = 0; status == LEAT_OK && i < json_array_size(inputs); ++i) {
+        json_t *arguments = json_array_get(json_array_get(inputs, i), 3);
+        for (const char *const *key = key_arguments; status == LEAT_OK && *key; ++key) {
+            const json_t *value = json_object_get(arguments, *key);
+            if (json_is_true(value) &&
+                json_object_set_new(json_object_get(item, "config"), *key, json_true()) != 0)
+                status = no_memory(err);
+            if (json_is_boolean(value) || json_is_null(value)) json_object_del(arguments, *key);
+        }
+        for (const char *const *key = tensor_arguments; i == 0 && status == LEAT_OK && *key; ++key)
+            status = move_tensor(item, arguments, *key, out, err);
+    }
+    json_decref(inputs);
+    return status;
+}
+
 /* Checks that all calls of a layer have the same arguments, since the layer has the key only once. */
 static leat_status check_agreement(const json_t *item, leat_error *err) {
     const json_t *nodes = json_object_get(item, "inbound_nodes");
     for (size_t i = 0; i < json_array_size(nodes); ++i)
         for (const char *const *key = key_arguments; *key; ++key) {
-            const json_t *first = json_object_get(first_call(item), "kwargs");
-            const json_t *arguments = json_object_get(json_array_get(nodes, i), "kwargs");
+            const json_t *first = arguments_of(first_call(item));
+            const json_t *arguments = arguments_of(json_array_get(nodes, i));
             if (json_is_true(json_object_get(first, *key)) != json_is_true(json_object_get(arguments, *key)))
                 return leati_fail(err, LEAT_ENOTSUP,
                                   "called with '%s' and without it, which leat does not support", *key);
@@ -317,9 +361,10 @@ static leat_status translate_item_calls(const json_t *layers, json_t *item, json
         json_t *inputs = json_array();
         leat_status status = inputs ? LEAT_OK : no_memory(err);
         bool is_old_form = json_is_array(node); /* the form of tf.keras up to 2.15 */
-        if (status == LEAT_OK && !is_old_form) status = translate_call(layers, item, node, inputs, err);
-        bool set = status == LEAT_OK &&
-                   json_array_append(out, is_old_form ? (json_t *)(uintptr_t)node : inputs) == 0;
+        if (status == LEAT_OK)
+            status = is_old_form ? translate_old_call(item, node, inputs, err)
+                                 : translate_call(layers, item, node, inputs, err);
+        bool set = status == LEAT_OK && json_array_append(out, inputs) == 0;
         json_decref(inputs);
         LEATI_TRY(status);
         if (!set) return no_memory(err);
