@@ -151,12 +151,12 @@ static void check_loss(const char *name, void *user) {
     ++*(int *)user;
 }
 
-/* Tests current Keras's crossentropies, which depend on the layers before them. */
+/* Tests current Keras's losses; crossentropies depend on the layers before them. */
 static void test_later_losses(void **state) {
     int cases = 0;
     (void)state;
     golden_each("keras-3/losses", check_loss, &cases);
-    assert_int_equal(cases, 23);
+    assert_true(cases >= 50);
 }
 
 /* Recomputing values in the backward pass gives Keras's numbers too. */

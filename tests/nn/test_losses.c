@@ -3,6 +3,7 @@
  * ref. */
 #include "cmocka_all.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -165,7 +166,7 @@ static void test_errors(void **state) {
         {"{\"config\": {}}", LEAT_EINVAL, "class_name"},
         {"{\"class_name\": \"Huber\", \"config\": {\"delta\": \"x\"}}", LEAT_EINVAL, "delta"},
         {"{\"class_name\": \"Huber\", \"config\": {\"gamma\": 1}}", LEAT_ENOTSUP, "gamma"},
-        {"{\"class_name\": \"Hinge\", \"config\": {\"reduction\": \"mean\"}}", LEAT_EINVAL, "reduction"},
+        {"{\"class_name\": \"Hinge\", \"config\": {\"reduction\": \"average\"}}", LEAT_EINVAL, "reduction"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; ++i) {
         leat_error err = {0};
@@ -195,11 +196,92 @@ static void test_class_numbers(void **state) {
     assert_ok(leati_loss_check_targets(&loss, &bad, 3, &err), &err);
 }
 
+/* ---- Finite differences ---- */
+
+#define SAMPLES 4
+#define CLASSES 3
+#define PROBED  (SAMPLES * CLASSES)
+
+/* A loss with its targets and predictions, of which one may be moved. */
+typedef struct probe {
+    leati_output_loss loss;
+    float targets[PROBED], predictions[PROBED];
+} probe;
+
+/* Makes predictions between 0 and 1 without ties, and targets that suit the loss. */
+static void probe_init(probe *p, const leati_loss_type *type) {
+    leat_error err = {0};
+    json_t *value = json_string(type->measure.name);
+    *p = (probe){0};
+    assert_ok(leati_loss_read(&p->loss, value, &err), &err);
+    json_decref(value);
+    p->loss.options.as_keras3 = true;
+    for (int i = 0; i < PROBED; ++i) {
+        p->predictions[i] = 0.1f + 0.8f * (float)(i * 7 % PROBED) / (float)PROBED;
+        p->targets[i] = type->sparse ? (float)(i % 2) : (float)(i * 5 % 3 == 0);
+    }
+}
+
+/* Returns the loss, and sets *gradient (PROBED) unless it is NULL. */
+static double probe_run(const probe *p, float *gradient) {
+    run r;
+    leat_error err = {0};
+    leati_value diff = LEATI_NONE;
+    const int64_t shape[] = {SAMPLES, CLASSES}, numbers[] = {SAMPLES, 1};
+    const leat_tensor t =
+        leat_tensor_view(LEAT_F32, 2, p->loss.type->sparse ? numbers : shape, (void *)(uintptr_t)p->targets);
+    const leat_tensor x = leat_tensor_view(LEAT_F32, 2, shape, (void *)(uintptr_t)p->predictions);
+    run_begin(&r, &run_backends[0]);
+    leati_value y_true = run_input(&r, &t), y_pred = run_input(&r, &x);
+    leati_value loss = leati_loss_lower(&p->loss, r.graph, y_true, y_pred, LEATI_NONE);
+    leati_graph_keep(r.graph, loss);
+    if (gradient) {
+        assert_ok(leati_graph_differentiate(r.graph, loss, 1, &y_pred, &diff, &err), &err);
+        leati_graph_keep(r.graph, diff);
+    }
+    run_compute(&r);
+    double result = (double)*(const float *)leati_plan_output(r.plan, loss).data;
+    if (gradient) memcpy(gradient, leati_plan_output(r.plan, diff).data, PROBED * sizeof(float));
+    run_end(&r);
+    return result;
+}
+
+/* The gradient of every loss agrees with differences of its values. */
+static void test_finite_differences(void **state) {
+    (void)state;
+    const float step = 2e-3f;
+    for (int k = 0; leati_loss_types[k]; ++k) {
+        probe p;
+        float gradient[PROBED];
+        double largest = 0;
+        probe_init(&p, leati_loss_types[k]);
+        probe_run(&p, gradient);
+        for (int i = 0; i < PROBED; ++i) largest = fmax(largest, fabs((double)gradient[i]));
+        assert_true(largest > 1e-3);
+        for (int i = 0; i < PROBED; ++i) {
+            float at = p.predictions[i];
+            p.predictions[i] = at + step;
+            double above = probe_run(&p, NULL);
+            p.predictions[i] = at - step;
+            double below = probe_run(&p, NULL);
+            p.predictions[i] = at;
+            double slope = (above - below) / (2.0 * (double)step);
+            if (fabs(slope - (double)gradient[i]) > 1e-2 * largest)
+                fail_msg("%s, element %d: gradient %g, difference %g", p.loss.type->measure.name, i,
+                         (double)gradient[i], slope);
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_functions),     cmocka_unit_test(test_aliases),
-        cmocka_unit_test(test_options),       cmocka_unit_test(test_written),
-        cmocka_unit_test(test_class_numbers), cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_functions),
+        cmocka_unit_test(test_aliases),
+        cmocka_unit_test(test_options),
+        cmocka_unit_test(test_written),
+        cmocka_unit_test(test_class_numbers),
+        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_finite_differences),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

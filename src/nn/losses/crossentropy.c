@@ -47,12 +47,12 @@ static leati_value clipped(leati_graph *g, leati_value p) {
     return leati_clip(g, p, LEATI_EPSILON, 1.0f - LEATI_EPSILON);
 }
 
-/* Returns t (1 - s) + s / n.  Like Keras 2.3.1, the callers take the size of axis 1 as n, even if the classes are on
- * another axis; like current Keras, that of the last axis. */
-static leati_value smoothed(leati_graph *g, leati_value y_true, double smoothing, float classes) {
+/* Like Keras 2.3.1, the callers take the size of axis 1 as the number of classes, even if the classes are on another
+ * axis; like current Keras, that of the last axis. */
+leati_value leati_smoothed_labels(leati_graph *graph, leati_value y_true, double smoothing, float classes) {
     if (!(smoothing > 0.0)) return y_true;
     float s = (float)smoothing;
-    return leati_linear(g, y_true, 1.0f - s, s / classes);
+    return leati_linear(graph, y_true, 1.0f - s, s / classes);
 }
 
 static leati_value as_float(leati_graph *g, leati_value x) {
@@ -81,7 +81,8 @@ static leati_value categorical(leati_graph *g, const leati_measure_options *opti
                                leati_value y_pred) {
     const leati_desc *desc = leati_graph_desc(g, y_true);
     float classes = desc->rank > 1 ? (float)desc->shape[options->as_keras3 ? desc->rank - 1 : 1] : 1.0f;
-    leati_value labels = axis_last(g, smoothed(g, y_true, options->label_smoothing, classes), options->axis);
+    leati_value labels =
+        axis_last(g, leati_smoothed_labels(g, y_true, options->label_smoothing, classes), options->axis);
     leati_value logits = logits_of(g, options, y_pred, false);
     if (logits != LEATI_NONE) return leati_softmax_xent(g, axis_last(g, logits, options->axis), labels);
     y_pred = axis_last(g, y_pred, options->axis);
@@ -90,11 +91,9 @@ static leati_value categorical(leati_graph *g, const leati_measure_options *opti
     return leati_linear(g, leati_sum_last(g, leati_mul(g, labels, log)), -1.0f, 0.0f);
 }
 
-/* Returns class numbers (..., 1) or (...) as one-hot rows with the shape of the logits (..., C).  Of an ignored class
- * comes a row of class 0, whose loss the caller drops. */
-static leati_value labels_of(leati_graph *g, const leati_measure_options *options, leati_value y_true,
-                             leati_value logits) {
-    leati_desc desc = *leati_graph_desc(g, logits);
+leati_value leati_class_rows(leati_graph *g, const leati_measure_options *options, leati_value y_true,
+                             leati_value like) {
+    leati_desc desc = *leati_graph_desc(g, like);
     int64_t classes = desc.rank > 0 ? desc.shape[desc.rank - 1] : 1;
     leati_value kept = leati_kept_classes(g, options, y_true);
     if (kept != LEATI_NONE) y_true = leati_mul(g, as_float(g, y_true), kept);
@@ -114,7 +113,7 @@ static leati_value sparse(leati_graph *g, const leati_measure_options *options, 
     leati_value logits = logits_of(g, options, y_pred, false);
     if (logits == LEATI_NONE) logits = leati_function_of(g, clipped(g, y_pred), LEATI_FN_LOG);
     logits = axis_last(g, logits, options->axis);
-    return leati_softmax_xent(g, logits, labels_of(g, options, y_true, logits));
+    return leati_softmax_xent(g, logits, leati_class_rows(g, options, y_true, logits));
 }
 
 /* Returns t softplus(-x) + (1 - t) softplus(x).  No term cancels for a large |x|,
@@ -139,13 +138,18 @@ static leati_value binary_from_probabilities(leati_graph *g, leati_value y_true,
     return leati_linear(g, leati_add(g, leati_mul(g, y_true, yes), misses), -1.0f, 0.0f);
 }
 
-static leati_value binary(leati_graph *g, const leati_measure_options *options, leati_value y_true,
-                          leati_value y_pred) {
-    leati_value labels = smoothed(g, y_true, options->label_smoothing, 2.0f);
+leati_value leati_binary_values(leati_graph *g, const leati_measure_options *options, leati_value labels,
+                                leati_value y_pred) {
     leati_value logits = logits_of(g, options, y_pred, true);
     float added = options->as_keras3 ? 0.0f : LEATI_EPSILON;
-    leati_value values = logits != LEATI_NONE ? binary_from_logits(g, labels, logits)
-                                              : binary_from_probabilities(g, labels, y_pred, added);
+    return logits != LEATI_NONE ? binary_from_logits(g, labels, logits)
+                                : binary_from_probabilities(g, labels, y_pred, added);
+}
+
+static leati_value binary(leati_graph *g, const leati_measure_options *options, leati_value y_true,
+                          leati_value y_pred) {
+    leati_value labels = leati_smoothed_labels(g, y_true, options->label_smoothing, 2.0f);
+    leati_value values = leati_binary_values(g, options, labels, y_pred);
     return leati_mean_last(g, axis_last(g, values, options->axis));
 }
 

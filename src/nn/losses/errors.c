@@ -57,8 +57,8 @@ static leati_value log_cosh(leati_graph *g, const leati_measure_options *options
     return leati_mean_last(g, leati_linear(g, leati_add(g, x, tail), 1.0f, -0.69314718f));
 }
 
-/* Huber's loss: q^2 / 2 + delta (|x| - q) with q = min(|x|, delta).  Like Keras 2.3.1, takes no mean over the last
- * axis. */
+/* Huber's loss: q^2 / 2 + delta (|x| - q) with q = min(|x|, delta).  Keras 2.3.1 takes no mean over the last axis;
+ * current Keras does. */
 static leati_value huber(leati_graph *g, const leati_measure_options *options, leati_value y_true,
                          leati_value y_pred) {
     float delta = (float)options->delta;
@@ -66,7 +66,8 @@ static leati_value huber(leati_graph *g, const leati_measure_options *options, l
     leati_value quadratic = leati_binary_of(g, LEATI_MIN, size, leati_scalar(g, delta));
     leati_value linear = leati_linear(g, leati_sub(g, size, quadratic), delta, 0.0f);
     leati_value half = leati_linear(g, leati_function_of(g, quadratic, LEATI_FN_SQUARE), 0.5f, 0.0f);
-    return leati_add(g, half, linear);
+    leati_value values = leati_add(g, half, linear);
+    return options->as_keras3 ? leati_mean_last(g, values) : values;
 }
 
 static const char *const squared_aliases[] = {"mse", "MSE", NULL};

@@ -17,8 +17,10 @@ static const struct {
 } reductions[] = {
     {"sum_over_batch_size", LEATI_REDUCTION_SUM_OVER_BATCH_SIZE},
     {"sum", LEATI_REDUCTION_SUM},
+    {"mean_with_sample_weight", LEATI_REDUCTION_MEAN_WITH_SAMPLE_WEIGHT}, /* current Keras */
     {"none", LEATI_REDUCTION_NONE},
     {"auto", LEATI_REDUCTION_SUM_OVER_BATCH_SIZE}, /* tf.keras */
+    {"mean", LEATI_REDUCTION_SUM_OVER_BATCH_SIZE}, /* current Keras */
 };
 
 #define REDUCTION_COUNT (sizeof(reductions) / sizeof(reductions[0]))
@@ -33,7 +35,8 @@ static leat_status read_reduction(leati_reduction *out, const json_t *config, le
         }
     }
     return leati_fail(err, LEAT_EINVAL,
-                      "expected reduction to be \"sum_over_batch_size\", \"sum\" or \"none\"");
+                      "expected reduction to be \"sum_over_batch_size\", \"sum\", \"mean\", "
+                      "\"mean_with_sample_weight\" or \"none\"");
 }
 
 leat_status leati_measure_options_read(leati_measure_options *out, const leati_field *fields,
@@ -111,7 +114,7 @@ leat_status leati_loss_write(const json_t *value, json_t **out, leat_error *err)
 
 leat_status leati_loss_check_targets(const leati_output_loss *loss, const leat_tensor *targets,
                                      int64_t classes, leat_error *err) {
-    if (!loss->type || !loss->type->sparse || classes < 0) return LEAT_OK;
+    if (!loss->type || !loss->type->sparse || loss->type->unbounded || classes < 0) return LEAT_OK;
     int64_t count = leat_tensor_count(targets);
     int64_t per_sample = targets->rank > 0 && targets->shape[0] > 0 ? count / targets->shape[0] : 1;
     for (int64_t i = 0; i < count; ++i) {
@@ -148,24 +151,52 @@ leati_value leati_weights_like(leati_graph *graph, leati_value weights, leati_va
     return leati_desc_same_shape(&w, &v) ? aligned : leati_broadcast(graph, aligned, v.rank, v.shape);
 }
 
-/* Drops the values of ignored targets: a mean is that of the other values, as in current Keras. */
-static leati_value without_ignored(const leati_output_loss *loss, leati_graph *graph, leati_value y_true,
-                                   leati_value values) {
+/* Returns 1 for each value that a mean counts, otherwise 0; LEATI_NONE if all count. */
+static leati_value counted(const leati_output_loss *loss, leati_graph *graph, leati_value y_true,
+                           leati_value values) {
+    if (values < 0) return LEATI_NONE;
+    if (loss->type->skips_zeros)
+        return leati_binary_of(graph, LEATI_GREATER, values, leati_scalar(graph, 0.0f));
     leati_value kept = loss->type->sparse ? leati_kept_classes(graph, &loss->options, y_true) : LEATI_NONE;
-    if (kept < 0 || values < 0) return values;
-    leati_desc desc = *leati_graph_desc(graph, values);
-    values = leati_mul(graph, values, leati_reshape(graph, kept, desc.rank, desc.shape));
-    if (loss->reduction == LEATI_REDUCTION_SUM) return values;
+    const leati_desc desc = *leati_graph_desc(graph, values);
+    return kept < 0 ? kept : leati_reshape(graph, kept, desc.rank, desc.shape);
+}
+
+/* Returns a / b, or 0 where b is 0, as a is, too. */
+static leati_value quotient(leati_graph *graph, leati_value a, leati_value b) {
+    leati_value none = leati_binary_of(graph, LEATI_EQUAL, b, leati_scalar(graph, 0.0f));
+    return leati_div(graph, a, leati_add(graph, b, none));
+}
+
+/* Scales a mean over all values to the mean over those that count, as in current Keras. */
+static leati_value of_counted(leati_graph *graph, leati_value mean, leati_value kept) {
+    leati_value total = leati_scalar(graph, (float)leati_desc_count(leati_graph_desc(graph, kept)));
     leati_value count = leati_reduce_all(graph, LEATI_REDUCE_SUM, kept);
-    leati_value total = leati_scalar(graph, (float)leati_desc_count(&desc));
-    return leati_mul(graph, values, leati_div(graph, total, leati_linear(graph, count, 1.0f, LEATI_EPSILON)));
+    return leati_mul(graph, mean, quotient(graph, total, count));
+}
+
+/* Returns the product of what counts and the weights, in the shape of the values; LEATI_NONE if there is neither. */
+static leati_value all_weights(leati_graph *graph, leati_value *values, leati_value kept,
+                               leati_value weights) {
+    if (weights == LEATI_NONE) return kept;
+    const leati_desc given = *leati_graph_desc(graph, weights);
+    if (leati_graph_desc(graph, *values)->rank == 0) /* the loss of a whole batch, once for each weight */
+        *values = leati_broadcast(graph, *values, given.rank, given.shape);
+    weights = leati_weights_like(graph, weights, *values);
+    return kept == LEATI_NONE ? weights : leati_mul(graph, weights, kept);
 }
 
 leati_value leati_loss_lower(const leati_output_loss *loss, leati_graph *graph, leati_value y_true,
                              leati_value y_pred, leati_value weights) {
     leati_value values = loss->type->measure.lower(graph, &loss->options, y_true, y_pred);
-    values = without_ignored(loss, graph, y_true, values);
-    if (weights != LEATI_NONE) values = leati_mul(graph, values, leati_weights_like(graph, weights, values));
-    leati_reduce kind = loss->reduction == LEATI_REDUCTION_SUM ? LEATI_REDUCE_SUM : LEATI_REDUCE_MEAN;
-    return leati_reduce_all(graph, kind, values);
+    leati_value kept = counted(loss, graph, y_true, values);
+    leati_value factors = all_weights(graph, &values, kept, weights);
+    if (factors != LEATI_NONE) values = leati_mul(graph, values, factors);
+    bool by_weight = loss->reduction == LEATI_REDUCTION_MEAN_WITH_SAMPLE_WEIGHT && factors != LEATI_NONE;
+    if (loss->reduction == LEATI_REDUCTION_SUM || by_weight) {
+        leati_value sum = leati_reduce_all(graph, LEATI_REDUCE_SUM, values);
+        return by_weight ? quotient(graph, sum, leati_reduce_all(graph, LEATI_REDUCE_SUM, factors)) : sum;
+    }
+    leati_value mean = leati_reduce_all(graph, LEATI_REDUCE_MEAN, values);
+    return kept == LEATI_NONE ? mean : of_counted(graph, mean, kept);
 }

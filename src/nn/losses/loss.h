@@ -27,9 +27,14 @@ typedef struct leati_measure_options {
     int64_t top_k, class_id; /* Precision, Recall; INT64_MIN: none */
     int64_t num_thresholds;  /* AUC, SensitivityAtSpecificity, SpecificityAtSensitivity */
     double specificity, sensitivity;
-    int32_t curve, summation; /* AUC: indices into the lists of metrics/auc.c */
-    int64_t num_classes;      /* MeanIoU */
-    bool as_keras3;           /* the arithmetic of current Keras; set by compile, not by a configuration */
+    int32_t curve, summation;   /* AUC: indices into the lists of metrics/auc.c */
+    int64_t num_classes;        /* MeanIoU */
+    double alpha, beta, gamma;  /* focal crossentropies, Tversky; FBetaScore */
+    double q, margin;           /* CategoricalGeneralizedCrossEntropy; Circle */
+    bool apply_class_balancing; /* BinaryFocalCrossentropy */
+    bool remove_diagonal;       /* Circle */
+    leati_ints axes;            /* Dice, Tversky: the axes that are summed; count -1: all */
+    bool as_keras3;             /* the arithmetic of current Keras; set by compile, not by a configuration */
 } leati_measure_options;
 
 /* Adds the ops of a loss or a metric.  y_true is f32, or an integer if the type is sparse; y_pred is the output of
@@ -48,13 +53,16 @@ typedef struct leati_measure {
 
 typedef struct leati_loss_type {
     leati_measure measure;
-    bool sparse; /* targets are class numbers: (..., 1) for an output (..., C) */
+    bool sparse;      /* targets are class numbers: (..., 1) for an output (..., C) */
+    bool unbounded;   /* the class numbers are labels: the size of the output does not limit them */
+    bool skips_zeros; /* means do not count values that are 0 */
 } leati_loss_type;
 
 typedef enum leati_reduction {
     LEATI_REDUCTION_SUM_OVER_BATCH_SIZE = 0,
     LEATI_REDUCTION_SUM,
-    LEATI_REDUCTION_NONE /* computed as a mean, like Keras's total loss */
+    LEATI_REDUCTION_MEAN_WITH_SAMPLE_WEIGHT, /* divided by the sum of the weights, not by the number of values */
+    LEATI_REDUCTION_NONE                     /* computed as a mean, like Keras's total loss */
 } leati_reduction;
 
 /* The loss of one output. */

@@ -20,6 +20,12 @@ const leati_loss_type *const leati_loss_types[] = {
     &leati_loss_kullback_leibler_divergence,
     &leati_loss_poisson,
     &leati_loss_cosine_proximity,
+    &leati_loss_binary_focal_crossentropy,
+    &leati_loss_categorical_focal_crossentropy,
+    &leati_loss_categorical_generalized_cross_entropy,
+    &leati_loss_dice,
+    &leati_loss_tversky,
+    &leati_loss_circle,
     NULL,
 };
 

@@ -34,9 +34,25 @@ extern const leati_loss_type leati_loss_binary_crossentropy;
 extern const leati_loss_type leati_loss_kullback_leibler_divergence;
 extern const leati_loss_type leati_loss_poisson;
 extern const leati_loss_type leati_loss_cosine_proximity;
+extern const leati_loss_type leati_loss_binary_focal_crossentropy;
+extern const leati_loss_type leati_loss_categorical_focal_crossentropy;
+extern const leati_loss_type leati_loss_categorical_generalized_cross_entropy;
+extern const leati_loss_type leati_loss_dice;
+extern const leati_loss_type leati_loss_tversky;
+extern const leati_loss_type leati_loss_circle;
 
 /* Returns 1 for each target that is not the ignored class, otherwise 0; LEATI_NONE if no class is ignored. */
 leati_value leati_kept_classes(leati_graph *graph, const leati_measure_options *options, leati_value y_true);
+
+/* Returns t (1 - s) + s / n for n classes. */
+leati_value leati_smoothed_labels(leati_graph *graph, leati_value y_true, double smoothing, float classes);
+/* Returns class numbers (..., 1) or (...) as one-hot rows of the shape of `like` (..., C).  An ignored class becomes a
+ * row of class 0, whose loss the caller drops. */
+leati_value leati_class_rows(leati_graph *graph, const leati_measure_options *options, leati_value y_true,
+                             leati_value like);
+/* Returns the binary crossentropy of each element, from the logits if y_pred carries them. */
+leati_value leati_binary_values(leati_graph *graph, const leati_measure_options *options, leati_value labels,
+                                leati_value y_pred);
 
 /* The mean and the sum over the last axis. */
 leati_value leati_mean_last(leati_graph *graph, leati_value x);

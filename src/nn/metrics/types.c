@@ -47,6 +47,11 @@ const leati_metric_type *const leati_metric_types[] = {
     LOSS(kullback_leibler_divergence),
     LOSS(poisson),
     LOSS(cosine_proximity),
+    LOSS(binary_focal_crossentropy),
+    LOSS(categorical_focal_crossentropy),
+    LOSS(categorical_generalized_cross_entropy),
+    LOSS(dice),
+    LOSS(tversky),
     NULL,
 };
 
