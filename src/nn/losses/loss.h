@@ -19,7 +19,7 @@ typedef struct leati_measure_options {
     bool from_logits;
     double label_smoothing;
     double delta;            /* Huber */
-    double threshold;        /* BinaryAccuracy */
+    double threshold;        /* BinaryAccuracy, BinaryIoU, F1Score; NAN: none */
     int64_t axis;            /* CosineSimilarity, crossentropies */
     int64_t ignore_class;    /* SparseCategoricalCrossentropy; INT64_MIN: none */
     int64_t k;               /* TopKCategoricalAccuracy */
@@ -27,14 +27,20 @@ typedef struct leati_measure_options {
     int64_t top_k, class_id; /* Precision, Recall; INT64_MIN: none */
     int64_t num_thresholds;  /* AUC, SensitivityAtSpecificity, SpecificityAtSensitivity */
     double specificity, sensitivity;
-    int32_t curve, summation;   /* AUC: indices into the lists of metrics/auc.c */
-    int64_t num_classes;        /* MeanIoU */
-    double alpha, beta, gamma;  /* focal crossentropies, Tversky; FBetaScore */
-    double q, margin;           /* CategoricalGeneralizedCrossEntropy; Circle */
-    bool apply_class_balancing; /* BinaryFocalCrossentropy */
-    bool remove_diagonal;       /* Circle */
-    leati_ints axes;            /* Dice, Tversky: the axes that are summed; count -1: all */
-    bool as_keras3;             /* the arithmetic of current Keras; set by compile, not by a configuration */
+    int32_t curve, summation;          /* AUC: indices into the lists of metrics/auc.c */
+    int64_t num_classes;               /* MeanIoU */
+    double alpha, beta, gamma;         /* focal crossentropies, Tversky; FBetaScore */
+    double q, margin;                  /* CategoricalGeneralizedCrossEntropy; Circle */
+    bool apply_class_balancing;        /* BinaryFocalCrossentropy */
+    bool remove_diagonal;              /* Circle */
+    leati_ints axes;                   /* Dice, Tversky: the axes that are summed; count -1: all */
+    double precision, recall;          /* RecallAtPrecision, PrecisionAtRecall */
+    int32_t average;                   /* F1Score, FBetaScore: index into the names of metrics/f_score.c */
+    int32_t class_aggregation;         /* R2Score: index into the names of metrics/r2.c */
+    int64_t num_regressors;            /* R2Score */
+    json_t *target_class_ids;          /* IoU and its kin; owned */
+    bool sparse_y_true, sparse_y_pred; /* IoU and its kin: class numbers; false: a number for each class */
+    bool as_keras3; /* the arithmetic of current Keras; set by compile, not by a configuration */
 } leati_measure_options;
 
 /* Adds the ops of a loss or a metric.  y_true is f32, or an integer if the type is sparse; y_pred is the output of

@@ -118,10 +118,12 @@ const leati_metric_type leati_metric_auc = {.measure = &(const leati_measure){.n
 
 /* Checks that the wanted value is a rate, and spreads the thresholds evenly over [0, 1]; a single threshold is
  * 0.5. */
-static leat_status prepare_point(leati_metric *metric, double wanted, const char *option, leat_error *err) {
+static leat_status prepare_point(leati_metric *metric, double wanted, const char *option, int64_t classes,
+                                 leat_error *err) {
     leati_measure_options *o = &metric->options;
     int64_t count = o->num_thresholds;
-    o->top_k = o->class_id = INT64_MIN;
+    o->top_k = INT64_MIN;
+    LEATI_TRY(leati_confusion_check_class(metric, classes, err));
     if (!(wanted >= 0.0 && wanted <= 1.0))
         return leati_fail(err, LEAT_EINVAL, "%s: expected a number from 0 to 1, received %g", option, wanted);
     metric->result_count = 1;
@@ -131,15 +133,15 @@ static leat_status prepare_point(leati_metric *metric, double wanted, const char
     return LEAT_OK;
 }
 
-static leat_status prepare_sensitivity(leati_metric *metric, int64_t classes, leat_error *err) {
-    (void)classes;
-    return prepare_point(metric, metric->options.specificity, "specificity", err);
-}
+#define PREPARE(rate)                                                                                        \
+    static leat_status prepare_##rate(leati_metric *metric, int64_t classes, leat_error *err) {              \
+        return prepare_point(metric, metric->options.rate, #rate, classes, err);                             \
+    }
 
-static leat_status prepare_specificity(leati_metric *metric, int64_t classes, leat_error *err) {
-    (void)classes;
-    return prepare_point(metric, metric->options.sensitivity, "sensitivity", err);
-}
+PREPARE(specificity)
+PREPARE(sensitivity)
+PREPARE(recall)
+PREPARE(precision)
 
 /* Computes in float, as Keras does: the last bit may decide which of two thresholds is nearer to the wanted rate. */
 static float rate(double part, double other) {
@@ -147,50 +149,74 @@ static float rate(double part, double other) {
     return whole > 0.0f ? (float)part / whole : 0.0f;
 }
 
-/* Returns the sensitivity at the threshold whose specificity is nearest to the wanted one, or the reverse.  If
- * several thresholds are equally near, the lowest counts. */
-static double rate_where(const leati_metric *metric, const double *state, bool sensitivity) {
+static float sensitivity_of(const leati_confusion *c) {
+    return rate(c->tp, c->fn);
+}
+
+static float specificity_of(const leati_confusion *c) {
+    return rate(c->tn, c->fp);
+}
+
+static float precision_of(const leati_confusion *c) {
+    return rate(c->tp, c->fp);
+}
+
+typedef float (*rate_of)(const leati_confusion *counts);
+
+/* Returns a rate at the threshold where another rate is nearest to the wanted one.  If several thresholds are equally
+ * near, the lowest counts. */
+static double at_nearest(const leati_metric *metric, const double *state, rate_of result, rate_of given,
+                         double wanted) {
     leati_confusion_walk walk = leati_confusion_begin(metric, state);
-    float nearest = INFINITY,
-          wanted = (float)(sensitivity ? metric->options.specificity : metric->options.sensitivity);
-    double found = 0.0;
+    float nearest = INFINITY, found = 0.0f;
     while (leati_confusion_next(&walk)) {
-        const leati_confusion *c = &walk.now;
-        float distance = fabsf((sensitivity ? rate(c->tn, c->fp) : rate(c->tp, c->fn)) - wanted);
+        float distance = fabsf(given(&walk.now) - (float)wanted);
         if (!(distance <= nearest)) continue;
         nearest = distance;
-        found = sensitivity ? share(c->tp, c->fn) : share(c->tn, c->fp);
+        found = result(&walk.now);
     }
-    return found;
+    return (double)found;
 }
 
-static void sensitivity_at(const leati_metric *metric, const double *state, double *out) {
-    out[0] = rate_where(metric, state, true);
+/* Returns the largest rate over the thresholds where another rate is at least the wanted one; 0 if there are none. */
+static double largest_under(const leati_metric *metric, const double *state, rate_of result, rate_of given,
+                            double wanted) {
+    leati_confusion_walk walk = leati_confusion_begin(metric, state);
+    float largest = 0.0f;
+    while (leati_confusion_next(&walk))
+        if (given(&walk.now) >= (float)wanted) largest = fmaxf(largest, result(&walk.now));
+    return (double)largest;
 }
 
-static void specificity_at(const leati_metric *metric, const double *state, double *out) {
-    out[0] = rate_where(metric, state, false);
-}
+/* Keras 2.3.1 takes the nearest rate, current Keras the best threshold that reaches the rate. */
+#define POINT(prefix, result, given, wanted, always)                                                         \
+    static void prefix(const leati_metric *metric, const double *state, double *out) {                       \
+        bool nearest = !(always) && !metric->options.as_keras3;                                              \
+        out[0] =                                                                                             \
+            (nearest ? at_nearest : largest_under)(metric, state, result, given, metric->options.wanted);    \
+    }                                                                                                        \
+    static const leati_tally tally_##prefix = {.add = leati_confusion_add, .results = prefix};               \
+    static const leati_field prefix##_fields[] = {LEATI_METRIC_INT_FIELD(num_thresholds, "200", 1),          \
+                                                  LEATI_METRIC_FIELD(wanted, LEATI_FIELD_FLOAT, NULL),       \
+                                                  {.key = "class_id",                                        \
+                                                   .kind = LEATI_FIELD_OPTIONAL_INT,                         \
+                                                   .offset = offsetof(leati_measure_options, class_id),      \
+                                                   .preset = "null",                                         \
+                                                   .later = true},                                           \
+                                                  {.key = NULL}};
 
-static const leati_tally tally_sensitivity = {.add = leati_confusion_add, .results = sensitivity_at};
-static const leati_tally tally_specificity = {.add = leati_confusion_add, .results = specificity_at};
+POINT(sensitivity_at, sensitivity_of, specificity_of, specificity, false)
+POINT(specificity_at, specificity_of, sensitivity_of, sensitivity, false)
+POINT(precision_at, precision_of, sensitivity_of, recall, true)
+POINT(recall_at, sensitivity_of, precision_of, precision, true)
 
-static const leati_field sensitivity_fields[] = {LEATI_METRIC_INT_FIELD(num_thresholds, "200", 1),
-                                                 LEATI_METRIC_FIELD(specificity, LEATI_FIELD_FLOAT, NULL),
-                                                 {.key = NULL}};
-static const leati_field specificity_fields[] = {LEATI_METRIC_INT_FIELD(num_thresholds, "200", 1),
-                                                 LEATI_METRIC_FIELD(sensitivity, LEATI_FIELD_FLOAT, NULL),
-                                                 {.key = NULL}};
+#define POINT_TYPE(type, class, prefix, wanted)                                                              \
+    const leati_metric_type leati_metric_##type = {                                                          \
+        .measure = &(const leati_measure){.name = #type, .class_name = #class, .fields = prefix##_fields},   \
+        .tally = &tally_##prefix,                                                                            \
+        .prepare = prepare_##wanted};
 
-const leati_metric_type leati_metric_sensitivity_at_specificity = {
-    .measure = &(const leati_measure){.name = "sensitivity_at_specificity",
-                                      .class_name = "SensitivityAtSpecificity",
-                                      .fields = sensitivity_fields},
-    .tally = &tally_sensitivity,
-    .prepare = prepare_sensitivity};
-const leati_metric_type leati_metric_specificity_at_sensitivity = {
-    .measure = &(const leati_measure){.name = "specificity_at_sensitivity",
-                                      .class_name = "SpecificityAtSensitivity",
-                                      .fields = specificity_fields},
-    .tally = &tally_specificity,
-    .prepare = prepare_specificity};
+POINT_TYPE(sensitivity_at_specificity, SensitivityAtSpecificity, sensitivity_at, specificity)
+POINT_TYPE(specificity_at_sensitivity, SpecificityAtSensitivity, specificity_at, sensitivity)
+POINT_TYPE(precision_at_recall, PrecisionAtRecall, precision_at, recall)
+POINT_TYPE(recall_at_precision, RecallAtPrecision, recall_at, precision)

@@ -23,6 +23,18 @@ leat_status leati_confusion_check(const leati_metric *metric, leat_error *err) {
     return LEAT_OK;
 }
 
+leat_status leati_confusion_check_class(const leati_metric *metric, int64_t classes, leat_error *err) {
+    const leati_measure_options *o = &metric->options;
+    if (o->class_id != INT64_MIN && (o->class_id < 0 || (classes > 0 && o->class_id >= classes)))
+        return leati_fail(err, LEAT_EINVAL, "class_id: expected a class from 0 to %lld, received %lld",
+                          classes > 0 ? (long long)classes - 1 : (long long)INT32_MAX,
+                          (long long)o->class_id);
+    if (o->top_k != INT64_MIN && (o->top_k < 1 || (classes > 0 && o->top_k > classes)))
+        return leati_fail(err, LEAT_EINVAL, "top_k: expected a number from 1 to %lld, received %lld",
+                          classes > 0 ? (long long)classes : (long long)INT32_MAX, (long long)o->top_k);
+    return LEAT_OK;
+}
+
 void leati_confusion_sort(leati_metric *metric) {
     qsort(metric->cuts, (size_t)metric->cut_count, sizeof(float), ascending);
 }

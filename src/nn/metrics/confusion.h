@@ -33,5 +33,7 @@ void leati_confusion_sort(leati_metric *metric);
 
 /* Errors: LEAT_EINVAL a threshold of the configuration is not in [0, 1]. */
 leat_status leati_confusion_check(const leati_metric *metric, leat_error *err);
+/* Checks class_id and top_k against the number of classes (below 1: not known).  Errors: LEAT_EINVAL. */
+leat_status leati_confusion_check_class(const leati_metric *metric, int64_t classes, leat_error *err);
 
 #endif

@@ -8,21 +8,9 @@
 /* A threshold that all predictions in the top k exceed. */
 #define ANY_PREDICTION (-1e10f)
 
-static leat_status check_class(const leati_metric *metric, int64_t classes, leat_error *err) {
-    const leati_measure_options *o = &metric->options;
-    if (o->class_id != INT64_MIN && (o->class_id < 0 || (classes > 0 && o->class_id >= classes)))
-        return leati_fail(err, LEAT_EINVAL, "class_id: expected a class from 0 to %lld, received %lld",
-                          classes > 0 ? (long long)classes - 1 : (long long)INT32_MAX,
-                          (long long)o->class_id);
-    if (o->top_k != INT64_MIN && (o->top_k < 1 || (classes > 0 && o->top_k > classes)))
-        return leati_fail(err, LEAT_EINVAL, "top_k: expected a number from 1 to %lld, received %lld",
-                          classes > 0 ? (long long)classes : (long long)INT32_MAX, (long long)o->top_k);
-    return LEAT_OK;
-}
-
 static leat_status prepare(leati_metric *metric, int64_t classes, leat_error *err) {
     const leati_reals *thresholds = &metric->options.thresholds;
-    LEATI_TRY(check_class(metric, classes, err));
+    LEATI_TRY(leati_confusion_check_class(metric, classes, err));
     LEATI_TRY(leati_confusion_check(metric, err));
     metric->result_count = thresholds->count > 0 ? thresholds->count : 1;
     LEATI_TRY(leati_confusion_cut(metric, metric->result_count, err));

@@ -115,7 +115,9 @@ void leati_metric_fini(leati_metric *metric) {
 static bool same_options(const leati_measure_options *a, const leati_measure_options *b) {
     return a->from_logits == b->from_logits && a->label_smoothing == b->label_smoothing &&
            a->delta == b->delta && a->threshold == b->threshold && a->axis == b->axis &&
-           a->ignore_class == b->ignore_class && a->k == b->k;
+           a->ignore_class == b->ignore_class && a->k == b->k && a->alpha == b->alpha && a->beta == b->beta &&
+           a->gamma == b->gamma && a->q == b->q && a->apply_class_balancing == b->apply_class_balancing &&
+           memcmp(&a->axes, &b->axes, sizeof a->axes) == 0;
 }
 
 /* Sets *out if the function's name alone would be read as this metric, and the metric is a mean. */
@@ -188,7 +190,9 @@ void leati_metric_result_name(const leati_metric *metric, int index, char *out, 
         snprintf(out, bytes, "%s", metric->name);
         return;
     }
-    snprintf(threshold, sizeof threshold, "%g", metric->options.thresholds.values[index]);
+    const leati_reals *thresholds = &metric->options.thresholds;
+    snprintf(threshold, sizeof threshold, "%g",
+             thresholds->values ? thresholds->values[index] : (double)index);
     leati_decimal_point(threshold);
     snprintf(out, bytes, "%s@%s", metric->name, threshold);
 }

@@ -64,7 +64,8 @@ leat_status leati_metric_add(const leati_metric *metric, double *state, const le
                              leat_error *err);
 /* Computes the results so far, metric->result_count of them.  A mean is NaN before anything was added. */
 void leati_metric_results(const leati_metric *metric, const double *state, double *out);
-/* Writes the name of a result: the metric's name; if there are several results, "<name>@<threshold>". */
+/* Writes the name of a result: the metric's name; if there are several results, "<name>@<threshold>"
+ * or "<name>@<index of the class>". */
 void leati_metric_result_name(const leati_metric *metric, int index, char *out, size_t bytes);
 
 /* Sets name, function and options from a name or {"class_name": ..., "config": ...}.  "accuracy", "acc",

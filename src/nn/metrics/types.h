@@ -31,6 +31,17 @@ extern const leati_metric_type leati_metric_sensitivity_at_specificity;
 extern const leati_metric_type leati_metric_specificity_at_sensitivity;
 extern const leati_metric_type leati_metric_auc;
 extern const leati_metric_type leati_metric_mean_iou;
+extern const leati_metric_type leati_metric_precision_at_recall;
+extern const leati_metric_type leati_metric_recall_at_precision;
+extern const leati_metric_type leati_metric_iou;
+extern const leati_metric_type leati_metric_binary_iou;
+extern const leati_metric_type leati_metric_one_hot_iou;
+extern const leati_metric_type leati_metric_one_hot_mean_iou;
+extern const leati_metric_type leati_metric_f1_score;
+extern const leati_metric_type leati_metric_fbeta_score;
+extern const leati_metric_type leati_metric_r2_score;
+extern const leati_metric_type leati_metric_pearson_correlation;
+extern const leati_metric_type leati_metric_concordance_correlation;
 
 /* The tallies of sum(weight * value) / sum(weight) and of its square root. */
 extern const leati_tally leati_tally_mean;
