@@ -19,6 +19,7 @@ void leati_keras3_state_path(void *user, int index, char *out, size_t bytes) {
 typedef struct state_layout {
     bool has_rate;  /* the learning rate is at position 1 */
     bool in_blocks; /* the slots are not interleaved weight by weight */
+    int skipped;    /* variables of a LossScaleOptimizer, before all others */
     int first;      /* position of the first slot */
     int product;    /* position of Nadam's product of momenta; -1: none */
 } state_layout;
@@ -29,8 +30,20 @@ static bool has_rate_variable(const leat_model *model) {
     return !optimizer->schedule && !(optimizer->config.decay > 0);
 }
 
+/* True if files have this slot of a trainable weight. */
+static bool has_slot(const leat_model *model, int weight, int slot) {
+    const leati_optimizer *optimizer = model->compiled.optimizer;
+    return !optimizer->type->has_slot ||
+           optimizer->type->has_slot(&optimizer->config, &model->weights, weight, slot);
+}
+
 static int slot_variables(const leat_model *model) {
-    return leati_optimizer_slab_count(model->compiled.optimizer) * model->weights.trainable_count;
+    const leati_optimizer *optimizer = model->compiled.optimizer;
+    int missing = 0;
+    for (int32_t i = 0; i < model->weights.trainable_count; ++i)
+        for (int slot = 0; slot < leati_optimizer_slot_count(optimizer); ++slot)
+            missing += has_slot(model, i, slot) ? 0 : 1;
+    return leati_optimizer_slab_count(optimizer) * model->weights.trainable_count - missing;
 }
 
 /* Returns the layout of files of current Keras, where the product of momenta is the last variable. */
@@ -69,32 +82,51 @@ static int slots_together(const leati_optimizer *optimizer) {
 /* Reads or writes the variable at `position` of the file, which is weight `index` of leat's optimizer. */
 typedef leat_status (*visit)(void *user, int position, int index, leat_error *err);
 
-/* Visits the variables of one trainable weight, the `done`-th in current Keras's order.  The moving averages of the
- * weights (use_ema) come before the slots. */
-static leat_status visit_weight(const leat_model *model, int entry, int done, const state_layout *layout,
+/* How far visit_all is: the number of weights, and the number of their slots that files have. */
+typedef struct visited {
+    int weights, slots;
+} visited;
+
+/* Returns the position of a slot after the first one. */
+static int slot_position(const leat_model *model, const state_layout *layout, const visited *done, int slot) {
+    const leati_optimizer *optimizer = model->compiled.optimizer;
+    int together = layout->in_blocks ? 1 : slots_together(optimizer);
+    if (optimizer->type->has_slot) return done->slots;
+    if (slot < together) return together * done->weights + slot;
+    return slot * model->weights.trainable_count + done->weights;
+}
+
+/* Visits the variables of one trainable weight.  The moving averages of the weights (use_ema) and the sums of gradients
+ * (gradient_accumulation_steps) come before the slots. */
+static leat_status visit_weight(const leat_model *model, int entry, visited *done, const state_layout *layout,
                                 visit do_one, void *user, leat_error *err) {
     const leati_optimizer *optimizer = model->compiled.optimizer;
-    int slots = leati_optimizer_slot_count(optimizer);
-    int pairs = layout->in_blocks ? 1 : slots_together(optimizer), trainable = model->weights.trainable_count;
-    int first = layout->first + (optimizer->config.use_ema ? trainable : 0);
+    int slots = leati_optimizer_slot_count(optimizer), all = leati_optimizer_slab_count(optimizer);
+    int first = layout->first + (all - slots) * model->weights.trainable_count;
     for (int slot = 0; slot < slots; ++slot) {
-        int position = slot < pairs ? pairs * done + slot : slot * trainable + done;
-        LEATI_TRY(do_one(user, first + position, slot_index(model, slot, entry), err));
+        if (!has_slot(model, entry, slot)) continue;
+        int position = first + slot_position(model, layout, done, slot);
+        LEATI_TRY(do_one(user, position, slot_index(model, slot, entry), err));
+        done->slots += 1;
     }
-    if (!optimizer->config.use_ema) return LEAT_OK;
-    int average = slot_index(model, leati_optimizer_file_slots(optimizer), entry);
-    return do_one(user, layout->first + done, average, err);
+    for (int i = 0; i < all - slots; ++i) {
+        int index = slot_index(model, leati_optimizer_file_slots(optimizer) + i, entry);
+        int position = layout->first + i * model->weights.trainable_count + done->weights;
+        LEATI_TRY(do_one(user, position, index, err));
+    }
+    done->weights += 1;
+    return LEAT_OK;
 }
 
 static leat_status visit_all(const leati_placement *placement, const leat_model *model,
                              const state_layout *layout, visit do_one, void *user, leat_error *err) {
-    int done = 0;
-    LEATI_TRY(do_one(user, 0, 0, err));
-    if (layout->has_rate) LEATI_TRY(do_one(user, 1, LEARNING_RATE, err));
+    visited done = {0};
+    LEATI_TRY(do_one(user, layout->skipped, 0, err));
+    if (layout->has_rate) LEATI_TRY(do_one(user, layout->skipped + 1, LEARNING_RATE, err));
     for (int32_t i = 0; i < placement->count; ++i) {
         int entry = placement->items[i].weight->entry;
         if (entry < model->weights.trainable_count)
-            LEATI_TRY(visit_weight(model, entry, done++, layout, do_one, user, err));
+            LEATI_TRY(visit_weight(model, entry, &done, layout, do_one, user, err));
     }
     return layout->product < 0 ? LEAT_OK : do_one(user, layout->product, 1, err);
 }
@@ -117,16 +149,24 @@ static leat_status read_one(void *user, int position, int index, leat_error *err
     return leati_keras_h5_read_optimizer_weight(t->file, path, t->target, index, err);
 }
 
+/* Variables of a LossScaleOptimizer before those of its inner optimizer: an iteration, a learning rate, the counter of
+ * its steps and the scale. */
+#define SCALE_VARIABLES 4
+
 /* Finds the layout of a file that has `count` variables.  Besides the slots, files of current Keras have the iteration,
  * the learning rate unless it is a schedule, and Nadam's product of momenta; those of tf.keras have the iteration
  * only, and up to 2.10 (in_blocks) the product after the iteration.  SGD of tf.keras from 2.11 on has a momentum for
  * each weight even if it uses none. */
 static bool find_layout(const leat_model *model, int count, bool in_blocks, state_layout *out) {
     const bool nadam = model->compiled.optimizer->type->has_schedule;
-    int others = count - slot_variables(model), trainable = model->weights.trainable_count;
+    int skipped = model->compiled.optimizer->scaled ? SCALE_VARIABLES : 0;
+    int others = count - slot_variables(model) - skipped, trainable = model->weights.trainable_count;
     if (slot_variables(model) == 0 && others > trainable) others -= trainable;
     *out = current_layout(model, others == (nadam ? 3 : 2));
     out->in_blocks = in_blocks;
+    out->skipped = skipped;
+    out->first += skipped;
+    if (out->product >= 0) out->product += skipped;
     if (!nadam) return others == 1 || others == 2;
     if (others == 1) out->product = -1;
     if (others == 2 && in_blocks) *out = (state_layout){.in_blocks = true, .first = 2, .product = 1};

@@ -141,7 +141,8 @@ static json_t *member_json(const char *path, const char *name) {
 static const char *const archives[] = {"keras3_sequential", "keras3_functional", "keras3_lstm",
                                        "keras3_adafactor",  "keras3_average",    "keras3_places",
                                        "open_pieces",       "open_classes",      "open_columns",
-                                       "open_labels"};
+                                       "open_labels",       "keras3_muon",       "keras3_free",
+                                       "keras3_scores"};
 
 enum { ARCHIVE_COUNT = sizeof archives / sizeof archives[0] };
 
@@ -331,7 +332,8 @@ static const char *const sources[] = {
     "keras3_sequential.keras", "keras3_functional.h5", "keras3_lstm.keras",
     "keras3_adafactor.keras",  "keras3_average.keras", "keras3_places.keras",
     "open_pieces.keras",       "open_classes.keras",   "open_columns.keras",
-    "open_labels.h5",
+    "open_labels.h5",          "keras3_muon.keras",    "keras3_free.keras",
+    "keras3_scaled.keras",     "keras3_scores.keras",
 
     "open_vectors.keras",      "cnn_adam.h5",          "cnn_adam_amsgrad.h5",
     "two_inputs_rmsprop.h5",   "lstm_sgd.h5",          "lstm_nadam.h5",

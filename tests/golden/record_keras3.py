@@ -118,6 +118,31 @@ def embedding():
     return model
 
 
+def muon():
+    """A slot that some weights do not have, and sums of gradients, of which the file has those of one batch."""
+    return small(keras.optimizers.Muon(0.02, gradient_accumulation_steps=2, exclude_layers=["dense_1"]))
+
+
+def free():
+    """An optimizer whose first slot begins as the weights, with averages and sums before the slots."""
+    return small(keras.optimizers.ScheduleFreeAdamW(0.02, warmup_steps=3, use_ema=True, gradient_accumulation_steps=3))
+
+
+def scaled():
+    """An optimizer in a LossScaleOptimizer, whose variables come first."""
+    return small(keras.optimizers.LossScaleOptimizer(keras.optimizers.Adam(0.02)))
+
+
+def scores():
+    """A loss and metrics that only current Keras has."""
+    model = keras.Sequential([L.Input((4,)), L.Dense(3, activation="softmax")], name="scores")
+    metrics = keras.metrics
+    model.compile(keras.optimizers.Lamb(0.05), keras.losses.CategoricalFocalCrossentropy(alpha=0.5, gamma=1.5), metrics=[
+        metrics.F1Score(average="macro"), metrics.FBetaScore(average="micro", beta=2.0, threshold=0.4),
+        metrics.R2Score(), metrics.OneHotIoU(3, [0, 2]), metrics.PrecisionAtRecall(0.5)])
+    return model
+
+
 def initial(random, variable):
     """Returns a value that suits the kind of the variable."""
     if variable.name in ("gamma", "moving_variance"):
@@ -183,12 +208,13 @@ def case(root, name, build):
     store.save("%s/%s.npz" % (root, name), members)
 
 
-ARCHIVES = (adafactor, average, places, rmsprop, nadam, embedding)  # no .h5 beside them; of Adafactor, Keras cannot write one
+ARCHIVES = (adafactor, average, places, rmsprop, nadam, embedding, muon, free, scaled, scores)  # no .h5 beside them; of Adafactor, Keras cannot write one
 
 
 def files():
     """Records the models."""
-    for build in (sequential, functional, lstm, adafactor, average, places, rmsprop, nadam, embedding):
+    for build in (sequential, functional, lstm, adafactor, average, places, rmsprop, nadam, embedding,
+                  muon, free, scaled, scores):
         case(os.path.join(HERE, "files"), "keras3_" + build.__name__, build)
 
 

@@ -98,7 +98,9 @@ void model_stage_open(model_stage *s, model_case *c, leati_mode mode) {
     leat_error err = {0};
     *s = (model_stage){.of = c, .mode = mode};
     leat_model *model = c->model;
-    leati_program_spec spec = {.mode = mode, .input_count = model->input_count};
+    leati_program_spec spec = {.mode = mode,
+                               .phase = leati_program_phase(model, mode),
+                               .input_count = model->input_count};
     int bound = 0;
     for (int i = 0; i < model->input_count; ++i) {
         spec.inputs[i] = bind(s, "x", i, &bound);

@@ -98,10 +98,15 @@ static void compare_config(const model_case *c) {
 static void run_steps(model_case *c, double tolerance) {
     model_stage s;
     const float *losses = test_npz_get(c->g.npz, "train_loss").data;
+    bool alternates = leati_optimizer_batches(c->model->compiled.optimizer) > 1; /* between two programs */
     model_stage_open(&s, c, LEATI_TRAIN);
     for (int step = 0; step < 10; ++step) {
         float outputs[CASE_MAX_OUTPUTS];
         char prefix[16];
+        if (alternates && step > 0) {
+            model_stage_close(&s);
+            model_stage_open(&s, c, LEATI_TRAIN);
+        }
         model_stage_run(&s);
         model_stage_outputs(&s, outputs);
         golden_compare(&c->g, "train_loss", outputs, losses + step, 1, tolerance);
@@ -204,8 +209,13 @@ static void test_errors(void **state) {
     } rows[] = {
         {"\"adm\"", LEAT_ENOTFOUND, "unknown optimizer 'adm'; did you mean 'Adam'?"},
         {"\"adan\"", LEAT_ENOTFOUND, "unknown optimizer 'adan'; did you mean 'Adam'?"},
-        {"{\"class_name\": \"Adam\", \"config\": {\"gradient_accumulation_steps\": 2}}", LEAT_ENOTSUP,
-         "gradient_accumulation_steps"},
+        {"{\"class_name\": \"Adam\", \"config\": {\"gradient_accumulation_steps\": 1}}", LEAT_EINVAL,
+         "gradient_accumulation_steps: expected null or an integer of at least 2"},
+        {"{\"class_name\": \"Muon\", \"config\": {\"exclude_layers\": [\"out.*\"]}}", LEAT_ENOTSUP,
+         "received the regular expression 'out.*'"},
+        {"{\"class_name\": \"Muon\", \"config\": {\"exclude_layers\": 3}}", LEAT_EINVAL, "a list of words"},
+        {"{\"class_name\": \"ScheduleFreeAdamW\", \"config\": {\"warmup_steps\": -1}}", LEAT_EINVAL,
+         "warmup_steps"},
         {"{\"class_name\": \"AdamW\", \"config\": {\"weight_decay\": null}}", LEAT_EINVAL, "weight_decay"},
         {"{\"class_name\": \"Lion\", \"config\": {\"clipnorm\": 1, \"clipvalue\": 1}}", LEAT_EINVAL,
          "expected at most one of"},
@@ -228,7 +238,9 @@ static void test_errors(void **state) {
         {"{\"class_name\": \"SGD\", \"config\": {\"learning_rate\": \"x\"}}", LEAT_EINVAL, "learning_rate"},
         {"{\"class_name\": \"Adam\", \"config\": {\"loss_scale_factor\": 0}}", LEAT_EINVAL,
          "loss_scale_factor: expected null or a number above 0"},
-        {"\"LossScaleOptimizer\"", LEAT_ENOTSUP, "compile the model with the inner optimizer"},
+        {"\"LossScaleOptimizer\"", LEAT_EINVAL, "the key 'inner_optimizer' is missing"},
+        {"{\"class_name\": \"LossScaleOptimizer\", \"config\": {\"inner_optimizer\": \"adan\"}}",
+         LEAT_ENOTFOUND, "unknown optimizer 'adan'"},
         {"[1]", LEAT_EINVAL, "expected a name"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; ++i) {

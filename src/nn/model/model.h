@@ -43,7 +43,8 @@ int32_t leati_model_count_mixed(const leat_model *model);
 void leati_optimizer_finish(leat_model *model);
 
 /* The weights of the optimizer of a compiled model, in the order of files: iterations, m_schedule (Nadam), all of
- * the first slot, all of the second, ..., all moving averages (use_ema).  Keras has none before the first training
+ * the first slot, all of the second, ..., all moving averages (use_ema), all sums of
+ * gradients (gradient_accumulation_steps).  Keras has none before the first training
  * step; leat always has them. */
 typedef struct leati_optimizer_weight {
     char name[LEAT_NAME_BYTES]; /* "Adam/iterations:0", "m_0:0" */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The weights of the optimizer, in the order of files: iterations, m_schedule (Nadam), then for each slot the
- * values of all trainable weights, then the moving averages.  Source: optimizer.weights of Keras 2.3.1. */
+ * values of all trainable weights, then the moving averages and the sums of gradients.
+ * Source: optimizer.weights of Keras 2.3.1. */
 #include "nn/model/model.h"
 
 #include <stdio.h>
@@ -11,7 +12,7 @@
 #include "tensor/number.h"
 
 /* The kinds of the optimizer's weights. */
-typedef enum part_kind { PART_ITERATIONS, PART_SCHEDULE, PART_SLOT, PART_AVERAGE } part_kind;
+typedef enum part_kind { PART_ITERATIONS, PART_SCHEDULE, PART_SLOT, PART_AVERAGE, PART_SUM } part_kind;
 
 typedef struct part {
     part_kind kind;
@@ -30,13 +31,16 @@ static part part_of(const leat_model *model, int index) {
     int count = model->weights.trainable_count, slot = index / count;
     if (slot < leati_optimizer_file_slots(optimizer))
         return (part){PART_SLOT, slot, index % count, slot < leati_optimizer_slot_count(optimizer)};
-    return (part){PART_AVERAGE, leati_optimizer_slot_count(optimizer), index % count, true};
+    if (optimizer->config.use_ema && slot == leati_optimizer_file_slots(optimizer))
+        return (part){PART_AVERAGE, leati_optimizer_slot_count(optimizer), index % count, true};
+    return (part){PART_SUM, leati_optimizer_slab_count(optimizer) - 1, index % count, true};
 }
 
 int leati_optimizer_weight_count(const leat_model *model) {
     if (!model->compiled.ready) return 0;
     const leati_optimizer *optimizer = model->compiled.optimizer;
-    int slots = leati_optimizer_file_slots(optimizer) + (optimizer->config.use_ema ? 1 : 0);
+    int slots = leati_optimizer_file_slots(optimizer) + (optimizer->config.use_ema ? 1 : 0) +
+                (leati_optimizer_batches(optimizer) > 1 ? 1 : 0);
     return 1 + (optimizer->type->has_schedule ? 1 : 0) + slots * model->weights.trainable_count;
 }
 
@@ -62,7 +66,9 @@ leati_optimizer_weight leati_optimizer_weight_at(const leat_model *model, int in
         if (type->slot_desc) weight.desc = type->slot_desc(p.slot, &weight.desc);
         break;
     case PART_AVERAGE:
-        snprintf(weight.name, sizeof(weight.name), "average_%d:0", p.weight);
+    case PART_SUM:
+        snprintf(weight.name, sizeof(weight.name), "%s_%d:0",
+                 p.kind == PART_SUM ? "gradient_accumulator" : "average", p.weight);
         weight.desc = model->weights.entries[p.weight]->desc;
         break;
     }

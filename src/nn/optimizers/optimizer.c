@@ -21,15 +21,8 @@ static bool has_field(const leati_optimizer_type *type, const char *key) {
 
 /* Keys of other versions of Keras.  The keys before FIRST_CONDITIONAL change nothing; the other keys change nothing
  * if they are null, false or 0. */
-static const char *const ignored[] = {"name",
-                                      "dtype",
-                                      "jit_compile",
-                                      "is_legacy_optimizer",
-                                      "centered",
-                                      "momentum",
-                                      "decay",
-                                      "initial_accumulator_value",
-                                      "gradient_accumulation_steps",
+static const char *const ignored[] = {"name",     "dtype",    "jit_compile", "is_legacy_optimizer",
+                                      "centered", "momentum", "decay",       "initial_accumulator_value",
                                       NULL};
 #define FIRST_CONDITIONAL 4
 
@@ -56,6 +49,22 @@ static double as_float(double value) {
     return (double)rounded;
 }
 
+/* Current Keras searches paths of weights for regular expressions; leat searches for words. */
+static leat_status check_words(const json_t *words, leat_error *err) {
+    if (words && !json_is_array(words))
+        return leati_fail(err, LEAT_EINVAL, "exclude_layers: expected a list of words");
+    for (size_t i = 0; i < json_array_size(words); ++i) {
+        const char *word = json_string_value(json_array_get(words, i));
+        if (!word) return leati_fail(err, LEAT_EINVAL, "exclude_layers: expected a list of words");
+        if (strpbrk(word, "\\^$.|?*+()[]{}"))
+            return leati_fail(
+                err, LEAT_ENOTSUP,
+                "exclude_layers: expected parts of names of layers, received the regular expression '%s'",
+                word);
+    }
+    return LEAT_OK;
+}
+
 /* Checks the options that current Keras added. */
 static leat_status check_new_options(const leati_optimizer *optimizer, leat_error *err) {
     const leati_optimizer_config *c = &optimizer->config;
@@ -69,6 +78,10 @@ static leat_status check_new_options(const leati_optimizer *optimizer, leat_erro
                           c->ema_momentum);
     if (c->ema_overwrite_frequency != INT64_MIN && c->ema_overwrite_frequency < 1)
         return leati_fail(err, LEAT_EINVAL, "ema_overwrite_frequency: expected null or at least 1");
+    LEATI_TRY(check_words(c->exclude_layers, err));
+    if (c->gradient_accumulation_steps != INT64_MIN && c->gradient_accumulation_steps < 2)
+        return leati_fail(err, LEAT_EINVAL,
+                          "gradient_accumulation_steps: expected null or an integer of at least 2");
     if (!isnan(c->loss_scale_factor) && !(c->loss_scale_factor > 0.0))
         return leati_fail(err, LEAT_EINVAL, "loss_scale_factor: expected null or a number above 0");
     if (optimizer->type == &leati_optimizer_adafactor && !(c->clip_threshold > 0.0))
@@ -123,6 +136,7 @@ static leat_status read_options(leati_optimizer *optimizer, const json_t *config
     LEATI_TRY(check_foreign(optimizer->type, config, err));
     optimizer->config.global_clipnorm = optimizer->config.weight_decay = NAN;
     optimizer->config.loss_scale_factor = NAN;
+    optimizer->config.gradient_accumulation_steps = INT64_MIN;
     LEATI_TRY(leati_fields_read(optimizer->type->fields, ignored, config, &optimizer->config, err));
     /* Current Keras, which clips each gradient, always writes this key; 2.3.1 never does. */
     optimizer->clips_each =
@@ -138,30 +152,41 @@ static leat_status configure(leati_optimizer *optimizer, const json_t *config, l
     return status;
 }
 
-/* Finds the type of that name; errors say what to use instead. */
+/* Finds the type of that name. */
 static leat_status find_type(const leati_optimizer_type **out, const char *name, bool as_keras3,
                              leat_error *err) {
     *out = leati_optimizer_find(name);
-    if (strcmp(name, "LossScaleOptimizer") == 0)
-        return leati_fail(err, LEAT_ENOTSUP,
-                          "optimizer 'LossScaleOptimizer' is not supported: leat's gradients are float32 and "
-                          "need no scaling; compile the model with the inner optimizer instead");
     if (!*out) return leati_unknown_name(err, "optimizer", name, leati_optimizer_name_at);
     if (as_keras3 && (*out)->as_keras3) *out = (*out)->as_keras3;
     return LEAT_OK;
+}
+
+/* Replaces a LossScaleOptimizer by its inner optimizer.  Its scale changes no step: gradients are float32 and are
+ * divided by it again. */
+static leat_status unwrap_scale(leati_object *object, bool *scaled, leat_error *err) {
+    *scaled = strcmp(object->name, "LossScaleOptimizer") == 0;
+    if (!*scaled) return LEAT_OK;
+    const json_t *inner = object->config ? json_object_get(object->config, "inner_optimizer") : NULL;
+    if (!inner)
+        return leati_fail(err, LEAT_EINVAL,
+                          "optimizer 'LossScaleOptimizer': the key 'inner_optimizer' is missing");
+    return leati_prefix(leati_object_read(object, inner, "optimizer", err), err, "inner_optimizer");
 }
 
 leat_status leati_optimizer_create(leati_optimizer **out, const json_t *value, bool as_keras3,
                                    leat_error *err) {
     *out = NULL;
     leati_object object;
+    bool scaled = false;
     LEATI_TRY(leati_object_read(&object, value, "optimizer", err));
+    LEATI_TRY(unwrap_scale(&object, &scaled, err));
     const leati_optimizer_type *type = NULL;
     LEATI_TRY(find_type(&type, object.name, as_keras3, err));
     leati_optimizer *optimizer = leati_calloc(1, sizeof(*optimizer));
     if (!optimizer) return leati_fail_memory(err, sizeof(*optimizer), "an optimizer");
     optimizer->type = type;
     optimizer->as_keras3 = as_keras3;
+    optimizer->scaled = scaled;
     json_t *empty = object.config ? NULL : json_object();
     const json_t *config = object.config ? object.config : empty;
     leat_status status = config ? configure(optimizer, config, err)
@@ -206,7 +231,10 @@ leat_status leati_optimizer_write(const leati_optimizer *optimizer, json_t **out
 }
 
 void leati_optimizer_destroy(leati_optimizer **optimizer) {
-    if (*optimizer) leati_schedule_destroy(&(*optimizer)->schedule);
+    if (*optimizer) {
+        leati_schedule_destroy(&(*optimizer)->schedule);
+        leati_fields_fini((*optimizer)->type->fields, &(*optimizer)->config);
+    }
     leati_free(*optimizer);
     *optimizer = NULL;
 }
@@ -227,8 +255,11 @@ int leati_optimizer_slot_count(const leati_optimizer *optimizer) {
     return leati_optimizer_file_slots(optimizer) - (all ? 0 : 1);
 }
 
+/* A schedule counts batches, not updates. */
 float leati_optimizer_rate(const leati_optimizer *optimizer, int64_t iterations) {
-    float rate = (float)(optimizer->schedule ? leati_schedule_rate(optimizer->schedule, iterations)
+    int64_t batches = leati_optimizer_batches(optimizer), batch = iterations;
+    if (batches > 1 && iterations < INT64_MAX / batches) batch = iterations * batches + batches - 1;
+    float rate = (float)(optimizer->schedule ? leati_schedule_rate(optimizer->schedule, batch)
                                              : optimizer->config.learning_rate);
     float decay = (float)optimizer->config.decay;
     return decay > 0.0f ? rate * (1.0f / (1.0f + decay * (float)iterations)) : rate;
@@ -243,8 +274,19 @@ leati_slab leati_optimizer_average(const leati_optimizer *optimizer) {
     return optimizer->config.use_ema ? (leati_slab)(LEATI_SLAB_SLOT0 + slot) : LEATI_SLAB_COUNT;
 }
 
+int64_t leati_optimizer_batches(const leati_optimizer *optimizer) {
+    int64_t batches = optimizer->config.gradient_accumulation_steps;
+    return batches == INT64_MIN ? 1 : batches;
+}
+
+leati_slab leati_optimizer_accumulator(const leati_optimizer *optimizer) {
+    int last = leati_optimizer_slab_count(optimizer) - 1;
+    return leati_optimizer_batches(optimizer) > 1 ? (leati_slab)(LEATI_SLAB_SLOT0 + last) : LEATI_SLAB_COUNT;
+}
+
 int leati_optimizer_slab_count(const leati_optimizer *optimizer) {
-    return leati_optimizer_slot_count(optimizer) + (optimizer->config.use_ema ? 1 : 0);
+    return leati_optimizer_slot_count(optimizer) + (optimizer->config.use_ema ? 1 : 0) +
+           (leati_optimizer_batches(optimizer) > 1 ? 1 : 0);
 }
 
 int leati_optimizer_scalar_count(const leati_optimizer *optimizer) {
@@ -263,6 +305,7 @@ static bool overwrites(const leati_optimizer *optimizer, int64_t iterations) {
 
 void leati_optimizer_scalars(leati_optimizer *optimizer, int64_t iterations, float *out) {
     float *extra = out + optimizer->type->scalar_count;
+    iterations /= leati_optimizer_batches(optimizer);
     float momentum = iterations > 0 ? (float)optimizer->config.ema_momentum : 0.0f;
     optimizer->type->scalars(optimizer, iterations, out);
     extra[LEATI_SCALAR_DECAY] = 0.0f;

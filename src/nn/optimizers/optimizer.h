@@ -41,6 +41,13 @@ typedef struct leati_optimizer_config {
     bool centered; /* RMSprop */
     double
         loss_scale_factor; /* NAN: none.  It changes nothing: gradients are float32 and are divided by it again */
+    int64_t gradient_accumulation_steps; /* batches for each update; INT64_MIN: 1 */
+    int64_t warmup_steps;                /* ScheduleFreeAdamW */
+    double adam_beta_1, adam_beta_2, adam_weight_decay, adam_lr_ratio; /* Muon; adam_weight_decay NAN: none */
+    double muon_a, muon_b, muon_c, rms_rate;                           /* Muon; rms_rate NAN: none */
+    int64_t ns_steps;
+    bool exclude_embeddings;
+    json_t *exclude_layers; /* Muon; owned; NULL: none */
 } leati_optimizer_config;
 
 /* What an optimizer of current Keras adds up over the gradients of a repeated row of an Embedding, instead of
@@ -88,6 +95,10 @@ typedef struct leati_optimizer_type {
     /* The shape of a slot for a weight, never larger than the weight (NULL: the weight's shape), and the value of a
      * slot before the first step (NULL: 0). */
     leati_desc (*slot_desc)(int slot, const leati_desc *weight);
+    /* True if files of current Keras have this slot of a trainable weight; NULL: all slots of all weights. */
+    bool (*has_slot)(const leati_optimizer_config *config, const leati_weights *weights, int32_t weight,
+                     int slot);
+    bool decays_itself; /* `lower` applies the weight decay */
     double (*slot_preset)(const leati_optimizer_config *config, int slot);
     int32_t scalar_count;
     void (*scalars)(leati_optimizer *optimizer, int64_t iterations, float *out);
@@ -98,6 +109,7 @@ struct leati_optimizer {
     leati_optimizer_config config;
     leati_schedule *schedule; /* the learning rate; NULL: it is config.learning_rate */
     bool as_keras3;           /* the arithmetic of current Keras, with TensorFlow as its backend */
+    bool scaled; /* read from a LossScaleOptimizer; its state has variables before those of this optimizer */
     bool clips_each;  /* as in current Keras, clipnorm limits each weight's gradient; false: all together */
     float m_schedule; /* Nadam: the product of the momentum schedule before step schedule_at */
     int64_t schedule_at;
@@ -121,15 +133,22 @@ const char *leati_optimizer_slot_name(const leati_optimizer *optimizer, int slot
 int leati_optimizer_slot_count(const leati_optimizer *optimizer);
 /* Returns the slab of the moving average of the weights, after the slots; LEATI_SLAB_COUNT without use_ema. */
 leati_slab leati_optimizer_average(const leati_optimizer *optimizer);
+/* Returns the number of batches for each update, 1 without gradient_accumulation_steps, and the slab of the gradients'
+ * sum, the last slab in use; LEATI_SLAB_COUNT without. */
+int64_t leati_optimizer_batches(const leati_optimizer *optimizer);
+leati_slab leati_optimizer_accumulator(const leati_optimizer *optimizer);
 /* Return what training needs: the number of slabs from LEATI_SLAB_SLOT0 on, and of floats in LEATI_SLAB_SCALARS. */
 int leati_optimizer_slab_count(const leati_optimizer *optimizer);
 int leati_optimizer_scalar_count(const leati_optimizer *optimizer);
 /* Sets the slots of a newly compiled model to their first values. */
 void leati_optimizer_preset(const leati_optimizer *optimizer, leati_weights *weights);
-/* Computes the scalars of step `iterations` (from 0): leati_optimizer_scalar_count floats, to be written to the start
- * of LEATI_SLAB_SCALARS before that step.  They depend only on `iterations` and the configuration. */
+/* Computes the scalars of the batch `iterations` (from 0): leati_optimizer_scalar_count floats, to be written to the
+ * start of LEATI_SLAB_SCALARS before that batch.  They depend only on `iterations` and the configuration. */
 void leati_optimizer_scalars(leati_optimizer *optimizer, int64_t iterations, float *out);
 
+/* Adds the ops of a batch that changes no weights: the sum of the gradients, and the weights' moving average. */
+void leati_optimizer_accumulate(const leati_optimizer *optimizer, leati_graph *graph,
+                                const leati_weights *weights);
 /* Adds the ops of clipping, of the update of the trainable weights and of their moving average.  `gradients` has the
  * values that were stored to LEATI_SLAB_GRADIENTS, one per trainable weight. */
 leat_status leati_optimizer_lower(const leati_optimizer *optimizer, leati_graph *graph,

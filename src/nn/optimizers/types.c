@@ -5,9 +5,21 @@
 #include <strings.h>
 
 const leati_optimizer_type *const leati_optimizer_types[] = {
-    &leati_optimizer_sgd,  &leati_optimizer_rmsprop,   &leati_optimizer_adagrad, &leati_optimizer_adadelta,
-    &leati_optimizer_adam, &leati_optimizer_adamax,    &leati_optimizer_nadam,   &leati_optimizer_adamw,
-    &leati_optimizer_lion, &leati_optimizer_adafactor, &leati_optimizer_ftrl,    NULL,
+    &leati_optimizer_sgd,
+    &leati_optimizer_rmsprop,
+    &leati_optimizer_adagrad,
+    &leati_optimizer_adadelta,
+    &leati_optimizer_adam,
+    &leati_optimizer_adamax,
+    &leati_optimizer_nadam,
+    &leati_optimizer_adamw,
+    &leati_optimizer_lion,
+    &leati_optimizer_adafactor,
+    &leati_optimizer_ftrl,
+    &leati_optimizer_lamb,
+    &leati_optimizer_muon,
+    &leati_optimizer_schedule_free_adamw,
+    NULL,
 };
 
 const leati_optimizer_type *leati_optimizer_find(const char *name) {

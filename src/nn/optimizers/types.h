@@ -24,6 +24,9 @@ extern const leati_optimizer_type leati_optimizer_adamw, leati_optimizer_adamw_a
 extern const leati_optimizer_type leati_optimizer_lion;
 extern const leati_optimizer_type leati_optimizer_adafactor;
 extern const leati_optimizer_type leati_optimizer_ftrl;
+extern const leati_optimizer_type leati_optimizer_lamb;
+extern const leati_optimizer_type leati_optimizer_muon;
+extern const leati_optimizer_type leati_optimizer_schedule_free_adamw;
 
 #define LEATI_OPTIMIZER_FLOAT(name, value)                                                                   \
     {                                                                                                        \
@@ -58,7 +61,8 @@ extern const leati_optimizer_type leati_optimizer_ftrl;
         LEATI_OPTIMIZER_LATER(use_ema, LEATI_FIELD_BOOL, "false"),                                           \
         LEATI_OPTIMIZER_LATER(ema_momentum, LEATI_FIELD_FLOAT, "0.99"),                                      \
         LEATI_OPTIMIZER_LATER(ema_overwrite_frequency, LEATI_FIELD_OPTIONAL_INT, "null"),                    \
-        LEATI_OPTIMIZER_LATER(loss_scale_factor, LEATI_FIELD_OPTIONAL_FLOAT, "null")
+        LEATI_OPTIMIZER_LATER(loss_scale_factor, LEATI_FIELD_OPTIONAL_FLOAT, "null"),                        \
+        LEATI_OPTIMIZER_LATER(gradient_accumulation_steps, LEATI_FIELD_OPTIONAL_INT, "null")
 
 /* The fields that every optimizer has, and the end of its table. */
 #define LEATI_OPTIMIZER_COMMON                                                                               \
@@ -83,7 +87,7 @@ bool leati_optimizer_decays(const leati_optimizer *optimizer);
 /* Returns 1 - x as current Keras does, whose options are numbers of Python: the difference is rounded, not x. */
 float leati_optimizer_complement(double x);
 
-/* Returns the learning rate of a step: lr / (1 + decay * iterations). */
+/* Returns the learning rate of an update: lr / (1 + decay * iterations). */
 float leati_optimizer_rate(const leati_optimizer *optimizer, int64_t iterations);
 
 #endif

@@ -76,8 +76,9 @@ static bool clips(const leati_optimizer_config *c) {
 /* Finds the gradients that are lists of rows, where that makes a difference. */
 static void find_rows(context *c, const leati_value *gradients) {
     const leati_optimizer *optimizer = c->optimizer;
-    bool matters =
-        optimizer->as_keras3 && (optimizer->type->powers != LEATI_POWERS_NONE || clips(&optimizer->config));
+    bool matters = optimizer->as_keras3 &&
+                   leati_optimizer_batches(optimizer) == 1 && /* their sum is no list of rows */
+                   (optimizer->type->powers != LEATI_POWERS_NONE || clips(&optimizer->config));
     for (int32_t i = 0; i < c->weights->trainable_count; ++i) {
         bool rows = matters && has_rows(c->graph, gradients[i]);
         c->rows[i] = rows ? gradients[i] : LEATI_NONE;
@@ -264,20 +265,46 @@ static void decay(const context *c, leati_value share) {
     leati_graph_store(c->graph, w, leati_sub(c->graph, w, leati_mul(c->graph, w, share)));
 }
 
+/* Adds the sum over the batches before to the gradients, divides by the number of batches, and begins a new sum. */
+static void average_gradients(const context *c) {
+    leati_value gradients = whole_slab(c->graph, LEATI_SLAB_GRADIENTS, c->weights);
+    leati_value sum = whole_slab(c->graph, leati_optimizer_accumulator(c->optimizer), c->weights);
+    leati_value batches = leati_scalar(c->graph, (float)leati_optimizer_batches(c->optimizer));
+    leati_graph_store(c->graph, gradients, leati_div(c->graph, leati_add(c->graph, gradients, sum), batches));
+    leati_graph_store(c->graph, sum, leati_linear(c->graph, sum, 0.0f, 0.0f));
+}
+
+/* Sets the values of the scalars. */
+static void read_scalars(const context *c, leati_value *scalars) {
+    const leati_desc number = leati_desc_make(LEAT_F32, 0, NULL);
+    for (int i = 0; i < leati_optimizer_scalar_count(c->optimizer); ++i)
+        scalars[i] = leati_graph_state(c->graph, LEATI_SLAB_SCALARS, (size_t)i * sizeof(float), &number);
+}
+
 static void lower(context *c) {
     const leati_optimizer *optimizer = c->optimizer;
     const leati_optimizer_type *type = optimizer->type;
-    const leati_desc number = leati_desc_make(LEAT_F32, 0, NULL);
     leati_value scalars[LEATI_OPTIMIZER_MAX_SCALARS], *extra = scalars + type->scalar_count;
+    if (leati_optimizer_batches(optimizer) > 1) average_gradients(c);
     clip(c);
     make_ranges(c);
-    bool single = type->lower || optimizer->config.use_ema;
-    for (int i = 0; single && i < leati_optimizer_scalar_count(optimizer); ++i)
-        scalars[i] = leati_graph_state(c->graph, LEATI_SLAB_SCALARS, (size_t)i * sizeof(float), &number);
-    if (type->lower && leati_optimizer_decays(optimizer)) decay(c, extra[LEATI_SCALAR_DECAY]);
+    if (type->lower || optimizer->config.use_ema) read_scalars(c, scalars);
+    if (type->lower && !type->decays_itself && leati_optimizer_decays(optimizer))
+        decay(c, extra[LEATI_SCALAR_DECAY]);
     if (type->lower) type->lower(optimizer, c->graph, &c->update, scalars);
     for (int i = 0; !type->lower && i < c->update.range_count; ++i) update_range(c, &c->update.ranges[i]);
     if (optimizer->config.use_ema) update_average(c, extra);
+}
+
+void leati_optimizer_accumulate(const leati_optimizer *optimizer, leati_graph *graph,
+                                const leati_weights *weights) {
+    const context c = {.optimizer = optimizer, .graph = graph, .weights = weights};
+    leati_value scalars[LEATI_OPTIMIZER_MAX_SCALARS];
+    leati_value sum = whole_slab(graph, leati_optimizer_accumulator(optimizer), weights);
+    leati_graph_store(graph, sum, leati_add(graph, whole_slab(graph, LEATI_SLAB_GRADIENTS, weights), sum));
+    if (!optimizer->config.use_ema) return;
+    read_scalars(&c, scalars);
+    update_average(&c, scalars + optimizer->type->scalar_count);
 }
 
 leat_status leati_optimizer_lower(const leati_optimizer *optimizer, leati_graph *graph,

@@ -298,7 +298,9 @@ static leat_status lower_training(context *c, leat_error *err) {
     if (!values) return leati_fail_memory(err, 2 * count * sizeof(*values), "gradients");
     leat_status status = store_gradients(c, values, values + count, err);
     leati_graph_label(c->graph, "optimizer");
-    if (status == LEAT_OK)
+    if (status == LEAT_OK && c->spec->phase == LEATI_PHASE_SUM)
+        leati_optimizer_accumulate(c->model->compiled.optimizer, c->graph, weights);
+    else if (status == LEAT_OK)
         status = leati_optimizer_lower(c->model->compiled.optimizer, c->graph, weights, values + count, err);
     leati_free(values);
     LEATI_TRY(status);
@@ -330,6 +332,13 @@ static leat_status build(context *c, leat_error *err) {
     if (c->spec->mode == LEATI_TRAIN) LEATI_TRY(lower_training(c, err));
     lower_metrics(c);
     return leati_graph_check(c->graph, err);
+}
+
+leati_phase leati_program_phase(const leat_model *model, leati_mode mode) {
+    if (mode != LEATI_TRAIN || !model->compiled.ready) return LEATI_PHASE_ONLY;
+    int64_t batches = leati_optimizer_batches(model->compiled.optimizer);
+    if (batches == 1) return LEATI_PHASE_ONLY;
+    return model->iterations % batches == batches - 1 ? LEATI_PHASE_UPDATE : LEATI_PHASE_SUM;
 }
 
 static leat_status build_program(context *c, leat_error *err) {

@@ -13,11 +13,19 @@
 
 struct leati_carry;
 
+/* What a training step does with its gradients. */
+typedef enum leati_phase {
+    LEATI_PHASE_ONLY = 0, /* updates the weights: there is no gradient_accumulation_steps */
+    LEATI_PHASE_SUM,      /* adds them to the sum of the batches before */
+    LEATI_PHASE_UPDATE    /* updates the weights by the mean over all batches */
+} leati_phase;
+
 /* The shapes that the step reads, with the batch in front and all dimensions known: inputs, targets, then sample
  * weights, which include the class weights.  Must be zeroed before it is filled, because specs are compared as
  * bytes. */
 typedef struct leati_program_spec {
     leati_mode mode;
+    leati_phase phase;                 /* leati_program_phase */
     int32_t input_count, target_count; /* the model's inputs and outputs; target_count is 0 to predict */
     leati_desc inputs[LEATI_PROGRAM_MAX_OUTPUTS];
     leati_desc targets[LEATI_PROGRAM_MAX_OUTPUTS]; /* per output; rank -1: the output has no loss */
@@ -41,6 +49,9 @@ typedef struct leati_program {
     leati_value metric_targets[LEATI_PROGRAM_MAX_METRICS];
     leati_value metric_weights[LEATI_PROGRAM_MAX_METRICS];
 } leati_program;
+
+/* Returns the phase of the model's next step in this mode. */
+leati_phase leati_program_phase(const leat_model *model, leati_mode mode);
 
 /* Builds the program of a compiled model (predict: of any model).  The caller owns program->graph.
  * Errors: LEAT_ESHAPE a target or weight that does not fit its output; the message names both. */

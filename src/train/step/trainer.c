@@ -345,16 +345,18 @@ static leat_status update_slabs(leati_trainer *trainer, leati_compiled_step **st
     return LEAT_OK;
 }
 
-leat_status leati_trainer_step(leati_trainer *trainer, const leati_program_spec *spec, int threads,
+leat_status leati_trainer_step(leati_trainer *trainer, const leati_program_spec *shapes, int threads,
                                const leati_compiled_step **out, leat_error *err) {
-    leati_compiled_step *step = find_step(trainer, spec, threads);
+    leati_program_spec spec = *shapes;
+    spec.phase = leati_program_phase(trainer->model, spec.mode);
+    leati_compiled_step *step = find_step(trainer, &spec, threads);
     LEATI_TRY(update_slabs(trainer, &step, err));
     *out = step;
     if (step) return LEAT_OK;
     drop_stale(trainer);
     step = leati_calloc(1, sizeof *step);
     if (!step) return leati_fail_memory(err, sizeof *step, "a step");
-    step->spec = *spec;
+    step->spec = spec;
     step->threads = threads;
     step->version = trainer->model->version;
     leat_status status = compile(trainer, step, err);

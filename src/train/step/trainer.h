@@ -25,7 +25,7 @@ typedef struct leati_compiled_step {
 leat_status leati_trainer_of(leat_model *model, leati_trainer **out, leat_error *err);
 
 /* Gets the compiled step for these shapes from the cache, or compiles it.  *out is borrowed until the next call. */
-leat_status leati_trainer_step(leati_trainer *trainer, const leati_program_spec *spec, int threads,
+leat_status leati_trainer_step(leati_trainer *trainer, const leati_program_spec *shapes, int threads,
                                const leati_compiled_step **out, leat_error *err);
 
 /* Returns the options with which the model's plans are compiled, but without the slabs. */

@@ -30,6 +30,9 @@ SLOTS = {
     "Lion": [("_momentums", "momentum")],
     "Ftrl": [("_accumulators", "accumulator"), ("_linears", "linear")],
     "Adafactor": [("_r", "r"), ("_c", "c"), ("_v", "v")],
+    "Lamb": [("_momentums", "m"), ("_velocities", "v")],
+    "ScheduleFreeAdamW": [("_momentums", "m"), ("_velocities", "v")],
+    "Muon": [("momentums", "momentum"), ("adam_velocities", "velocity")],
 }
 CLIPPING = {
     "clipnorm": {"clipnorm": 0.3},
@@ -114,9 +117,39 @@ OPTIONS = {
         "weight_decay": {"learning_rate": 0.1, "weight_decay": 0.2},
         "momentum_ema": {"learning_rate": 0.1, "momentum": 0.9, "nesterov": True, "use_ema": True,
                          "ema_overwrite_frequency": 4, "weight_decay": 0.1},
+        "batches": {"learning_rate": 0.1, "momentum": 0.9, "gradient_accumulation_steps": 3, "clipnorm": 0.3},
+    },
+    "Lamb": {
+        "default": {"learning_rate": 0.05},
+        "betas": {"learning_rate": 0.05, "beta_1": 0.5, "beta_2": 0.8},
+        "epsilon": {"learning_rate": 0.05, "epsilon": 0.01},
+        "weight_decay": {"learning_rate": 0.05, "weight_decay": 0.2},
+    },
+    "ScheduleFreeAdamW": {
+        "default": {"learning_rate": 0.02},
+        "betas": {"learning_rate": 0.02, "beta_1": 0.6, "beta_2": 0.8, "epsilon": 1e-3},
+        "warmup": {"learning_rate": 0.05, "warmup_steps": 6},
+        "weight_decay": {"learning_rate": 0.02, "weight_decay": 0.2},
+    },
+    "Muon": {
+        "default": {"learning_rate": 0.02},
+        "plain": {"learning_rate": 0.02, "nesterov": False, "rms_rate": None, "momentum": 0.7, "ns_steps": 3,
+                  "weight_decay": None, "adam_weight_decay": None},
+        "options": {"learning_rate": 0.02, "muon_a": 3.0, "muon_b": -3.5, "muon_c": 1.5, "adam_lr_ratio": 0.5,
+                    "adam_beta_1": 0.6, "adam_beta_2": 0.8, "epsilon": 1e-3, "weight_decay": 0.2,
+                    "adam_weight_decay": 0.1},
     },
 }
-CLIPPED_RATE = {"RMSprop": 0.01, "Adagrad": 0.05, "Adadelta": 1.0, "Adamax": 0.02, "Nadam": 0.02, "SGD": 0.1, "Adam": 0.01, "AdamW": 0.01, "Lion": 0.02, "Adafactor": 0.1, "Ftrl": 0.1}
+BATCHES = {
+    "adam_batches": ("Adam", {"learning_rate": 0.02, "gradient_accumulation_steps": 2}),
+    "adam_batches_ema": ("Adam", {"learning_rate": 0.02, "gradient_accumulation_steps": 3, "amsgrad": True,
+                                  "use_ema": True, "ema_momentum": 0.6, "ema_overwrite_frequency": 2}),
+    "nadam_batches": ("Nadam", {"learning_rate": 0.02, "gradient_accumulation_steps": 4, "weight_decay": 0.1}),
+    "muon_batches": ("Muon", {"learning_rate": 0.02, "gradient_accumulation_steps": 2}),
+    "adafactor_batches": ("Adafactor", {"learning_rate": 0.05, "gradient_accumulation_steps": 2}),
+}
+CLIPPED_RATE = {"RMSprop": 0.01, "Adagrad": 0.05, "Adadelta": 1.0, "Adamax": 0.02, "Nadam": 0.02, "SGD": 0.1, "Adam": 0.01, "AdamW": 0.01, "Lion": 0.02, "Adafactor": 0.1, "Ftrl": 0.1,
+                "Lamb": 0.05, "ScheduleFreeAdamW": 0.02, "Muon": 0.02}
 
 
 def dense(constrained):
@@ -171,7 +204,7 @@ def older(constrained):
 def state_of(optimizer, class_name, weights):
     """Returns names and arrays as in files: iterations, then slot by slot; an unused slot has zeros, an unused vhat a
     single zero."""
-    names, arrays = [class_name + "/iterations:0"], [int(optimizer.iterations.numpy())]
+    names, arrays = [class_name + "/iterations:0"], [int(optimizer._iterations.numpy())]
     slots = [(getattr(optimizer, attribute, None), name) for attribute, name in SLOTS[class_name]]
     slots = [(values, name) for values, name in slots if values or class_name != "RMSprop"]
     if class_name == "Nadam":
@@ -179,10 +212,12 @@ def state_of(optimizer, class_name, weights):
         arrays.append(optimizer._u_product.numpy())
     if optimizer.use_ema:
         slots.append((optimizer._model_variables_moving_average, "average"))
+    if optimizer.gradient_accumulation_steps:
+        slots.append((optimizer._accumulated_gradients, "gradient_accumulator"))
     for values, name in slots:
         for i, weight in enumerate(weights):
             names.append("%s_%d:0" % (name, i))
-            arrays.append(values[i].numpy() if values else np.zeros(1 if name == "vhat" else weight.shape))
+            arrays.append(values[i].numpy() if values and values[i] is not None else np.zeros(1 if name == "vhat" else weight.shape))
     return names, arrays
 
 
@@ -212,7 +247,7 @@ def case(root, name, class_name, options, made=None):
     members.update(("ow%d" % i, a) for i, a in enumerate(arrays))
     members["meta"] = store.text({
         "keras": keras.__version__, "tensorflow": tf.__version__, "group": GROUP, "case": name,
-        "class_name": class_name, "arguments": options, "loss": "mean_squared_error", "metrics": [],
+        "class_name": class_name, "arguments": {k: v for k, v in options.items() if k != "learning_rate" or isinstance(v, float)}, "loss": "mean_squared_error", "metrics": [],
         "optimizer": {"class_name": class_name, "config": optimizer.get_config()}, "steps": STEPS,
         "weights": [w.path for w in model.weights], "optimizer_weights": names, "notes": ""})
     store.save("%s/%s/%s.npz" % (root, GROUP, name), members)
@@ -241,7 +276,14 @@ def run(root):
         case(root, class_name.lower() + "_rows_twice", class_name, {"learning_rate": CLIPPED_RATE[class_name]},
              embedding(2))
     case(root, "adam_rows_penalty", "Adam", {"learning_rate": CLIPPED_RATE["Adam"]}, embedding(penalty="l2"))
-    for class_name in ("AdamW", "Lion", "Adafactor", "Ftrl"):
+    for name, (class_name, options) in BATCHES.items():
+        case(root, name, class_name, options)
+    case(root, "adam_batches_rows", "Adam", {"learning_rate": 0.02, "gradient_accumulation_steps": 2}, embedding())
+    schedule = keras.optimizers.schedules.ExponentialDecay(0.1, 4, 0.5)
+    case(root, "sgd_batches_schedule", "SGD", {"learning_rate": schedule, "gradient_accumulation_steps": 2})
+    case(root, "muon_excluded", "Muon", {"learning_rate": 0.02, "exclude_layers": ["head"]}, embedding())
+    case(root, "muon_embeddings", "Muon", {"learning_rate": 0.02, "exclude_embeddings": False}, embedding())
+    for class_name in ("AdamW", "Lion", "Adafactor", "Ftrl", "Lamb", "ScheduleFreeAdamW", "Muon"):
         options = {"learning_rate": CLIPPED_RATE[class_name]}
         case(root, class_name.lower() + "_constraint", class_name, options)
         case(root, class_name.lower() + "_convolution", class_name, options, convolution())
