@@ -63,7 +63,6 @@ const names_rule names_rules[] = {
 
     /* Losses, metrics, optimizers. */
     {"losses", "LossFunctionWrapper is_categorical_crossentropy", "no", "parts of Keras's implementation"},
-    {"losses", "CTC ctc", "no", "not implemented"},
     {"metrics", "Layer Reduce SensitivitySpecificityBase MeanMetricWrapper clone_metric clone_metrics", "no",
      "parts of Keras's implementation; a MeanMetricWrapper in a file is read as its function"},
     {"metrics", "Mean Sum", "no", "they do not compare with targets, and cannot be compiled in Keras either"},

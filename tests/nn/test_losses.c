@@ -223,16 +223,12 @@ static void probe_init(probe *p, const leati_loss_type *type) {
 }
 
 /* Returns the loss, and sets *gradient (PROBED) unless it is NULL. */
-static double probe_run(const probe *p, float *gradient) {
+static double probe_shaped(const probe *p, float *gradient, const leat_tensor *t, const leat_tensor *x) {
     run r;
     leat_error err = {0};
     leati_value diff = LEATI_NONE;
-    const int64_t shape[] = {SAMPLES, CLASSES}, numbers[] = {SAMPLES, 1};
-    const leat_tensor t =
-        leat_tensor_view(LEAT_F32, 2, p->loss.type->sparse ? numbers : shape, (void *)(uintptr_t)p->targets);
-    const leat_tensor x = leat_tensor_view(LEAT_F32, 2, shape, (void *)(uintptr_t)p->predictions);
     run_begin(&r, &run_backends[0]);
-    leati_value y_true = run_input(&r, &t), y_pred = run_input(&r, &x);
+    leati_value y_true = run_input(&r, t), y_pred = run_input(&r, x);
     leati_value loss = leati_loss_lower(&p->loss, r.graph, y_true, y_pred, LEATI_NONE);
     leati_graph_keep(r.graph, loss);
     if (gradient) {
@@ -244,6 +240,22 @@ static double probe_run(const probe *p, float *gradient) {
     if (gradient) memcpy(gradient, leati_plan_output(r.plan, diff).data, PROBED * sizeof(float));
     run_end(&r);
     return result;
+}
+
+/* Like probe_shaped(), with the shapes that the loss takes. */
+static double probe_run(const probe *p, float *gradient) {
+    const int64_t shape[] = {SAMPLES, CLASSES}, numbers[] = {SAMPLES, 1};
+    const int64_t steps[] = {SAMPLES / 2, 2, CLASSES}, lists[] = {SAMPLES / 2, 2};
+    void *targets = (void *)(uintptr_t)p->targets, *predictions = (void *)(uintptr_t)p->predictions;
+    const leati_loss_type *type = p->loss.type;
+    const leat_tensor t = leat_tensor_view(LEAT_F32, 2,
+                                           type->label_lists ? lists
+                                           : type->sparse    ? numbers
+                                                             : shape,
+                                           targets);
+    const leat_tensor x =
+        leat_tensor_view(LEAT_F32, type->label_lists ? 3 : 2, type->label_lists ? steps : shape, predictions);
+    return probe_shaped(p, gradient, &t, &x);
 }
 
 /* The gradient of every loss agrees with differences of its values. */

@@ -140,6 +140,10 @@ leati_value leati_log_softmax(leati_graph *g, leati_value x, int axis) {
     return softmax(g, x, axis, true);
 }
 
+leati_value leati_ctc(leati_graph *g, leati_value logits, leati_value labels) {
+    return leati_graph_node(g, LEATI_OP_CTC, NULL, 2, (leati_value[]){logits, labels}, NULL);
+}
+
 leati_value leati_softmax_xent(leati_graph *g, leati_value logits, leati_value labels) {
     return leati_graph_node(g, LEATI_OP_SOFTMAX_XENT, NULL, 2, (leati_value[]){logits, labels}, NULL);
 }

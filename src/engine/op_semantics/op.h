@@ -100,6 +100,8 @@ typedef struct leati_desc {
  *   CALL               inputs of attrs.call.callee -> its outputs; unused outputs are (0).  See engine/graph/callee.h
  *   CALL_BWD           the inputs of CALL, its outputs, diff_outputs -> one vector: the concatenated gradients with
  *                      respect to the inputs in attrs.call.wanted
+ *   CTC                logits (N, T, C), labels (N, L) f32 -> loss (N), its gradient with respect to the logits
+ *                      (N, T, C), workspace (opaque).  Class 0 is the blank; as many labels count as are not 0
  *   UPDATE_*           scalars, gradient, weights (written), slots (written) -> none.  Formulas: engine/ops/update.c
  */
 #define LEATI_OP_LIST(X)                                                                                     \
@@ -154,7 +156,8 @@ typedef struct leati_desc {
     X(UPDATE_ADAM, update_adam)                                                                              \
     X(UPDATE_ADAMAX, update_adamax)                                                                          \
     X(UPDATE_NADAM, update_nadam)                                                                            \
-    X(UPDATE_LION, update_lion)
+    X(UPDATE_LION, update_lion)                                                                              \
+    X(CTC, ctc)
 
 typedef enum leati_op {
 #define LEATI_OP_ENUM(upper, lower) LEATI_OP_##upper,

@@ -114,7 +114,8 @@ leat_status leati_loss_write(const json_t *value, json_t **out, leat_error *err)
 
 leat_status leati_loss_check_targets(const leati_output_loss *loss, const leat_tensor *targets,
                                      int64_t classes, leat_error *err) {
-    if (!loss->type || !loss->type->sparse || loss->type->unbounded || classes < 0) return LEAT_OK;
+    bool numbers = loss->type && (loss->type->sparse || loss->type->label_lists);
+    if (!numbers || loss->type->unbounded || classes < 0) return LEAT_OK;
     int64_t count = leat_tensor_count(targets);
     int64_t per_sample = targets->rank > 0 && targets->shape[0] > 0 ? count / targets->shape[0] : 1;
     for (int64_t i = 0; i < count; ++i) {

@@ -60,6 +60,7 @@ typedef struct leati_measure {
 typedef struct leati_loss_type {
     leati_measure measure;
     bool sparse;      /* targets are class numbers: (..., 1) for an output (..., C) */
+    bool label_lists; /* targets are lists of class numbers (N, length), filled up with 0 */
     bool unbounded;   /* the class numbers are labels: the size of the output does not limit them */
     bool skips_zeros; /* means do not count values that are 0 */
 } leati_loss_type;

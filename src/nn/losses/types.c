@@ -26,6 +26,7 @@ const leati_loss_type *const leati_loss_types[] = {
     &leati_loss_dice,
     &leati_loss_tversky,
     &leati_loss_circle,
+    &leati_loss_ctc,
     NULL,
 };
 

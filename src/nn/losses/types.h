@@ -40,6 +40,7 @@ extern const leati_loss_type leati_loss_categorical_generalized_cross_entropy;
 extern const leati_loss_type leati_loss_dice;
 extern const leati_loss_type leati_loss_tversky;
 extern const leati_loss_type leati_loss_circle;
+extern const leati_loss_type leati_loss_ctc;
 
 /* Returns 1 for each target that is not the ignored class, otherwise 0; LEATI_NONE if no class is ignored. */
 leati_value leati_kept_classes(leati_graph *graph, const leati_measure_options *options, leati_value y_true);

@@ -118,6 +118,10 @@ static leat_status bind_target(context *c, int output, leat_error *err) {
     }
     leati_desc expected = *leati_graph_desc(c->graph, c->program->predictions[output]);
     if (loss->type->sparse && expected.rank > 0) expected.shape[expected.rank - 1] = 1;
+    if (loss->type->label_lists && expected.rank == 3) {
+        expected.rank = 2;
+        expected.shape[1] = given->rank == 2 ? given->shape[1] : -1;
+    }
     if (!fits(given, expected.rank, expected.shape)) return target_mismatch(c, output, &expected, err);
     leati_value target = with_last_dimension(c, bind(c, given), expected.rank);
     bool keep_type = loss->type->sparse && leati_dtype_is_integer(given->dtype);

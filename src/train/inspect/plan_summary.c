@@ -74,6 +74,7 @@ static leat_status describe_targets(const leat_model *model, leati_program_spec 
         spec->weights[i].rank = spec->targets[i].rank = -1;
         if (!loss->type) continue;
         if (loss->type->sparse && shape.rank > 0) shape.dims[shape.rank - 1] = 1;
+        if (loss->type->label_lists && shape.rank == 3) shape.rank = 2;
         spec->targets[i] = desc_of(&shape);
         LEATI_TRY(add_sample_data(m, &spec->targets[i], err));
     }

@@ -80,6 +80,9 @@ MORE_CASES = [
     ("circle_options", (4,), [lambda: L.UnitNormalization()],
      K.Circle(gamma=8.0, margin=0.25, remove_diagonal=False), "labels", False),
     ("circle_sum", (4,), [lambda: L.UnitNormalization()], K.Circle(gamma=4.0, reduction="sum"), "labels", True),
+    ("ctc", (6, 4), [], K.CTC(), "lists", False),
+    ("ctc_weighted", (5, 4), [], K.CTC(reduction="sum"), "lists", True),
+    ("ctc_name", (4, 4), [], "ctc", "lists", False),
     ("huber_sum", (2, 4), [], K.Huber(reduction="sum"), "reals", False),
     ("mean_by_weight", (2, 4), [], K.MeanSquaredError(reduction="mean_with_sample_weight"), "reals", True),
     ("mean", (4,), [], K.MeanAbsoluteError(reduction="mean"), "reals", True),
@@ -148,6 +151,8 @@ def targets_of(random, kind, outputs):
     """Returns targets for five samples.  Shapes of weights follow: one for each value of a temporal loss."""
     if kind == "labels":
         return np.array([[0], [1], [0], [1], [7]], "int32")
+    if kind == "lists":
+        return np.array([[1, 2], [2, 2], [1, 0], [0, 0], [2, 1]], "int32")
     if kind == "numbers":
         return random.randint(0, 3, (5,) + outputs[:-1] + (1,)).astype("int32")
     if kind == "bits":
@@ -159,7 +164,7 @@ def targets_of(random, kind, outputs):
 
 def weights_for(random, loss, t, shape):
     """Returns one weight for each value of the loss."""
-    temporal = len(shape) == 2 and not isinstance(loss, (K.Dice, K.Tversky))
+    temporal = len(shape) == 2 and not isinstance(loss, (K.Dice, K.Tversky, K.CTC))
     return random.uniform(0.2, 2.0, t.shape[:2] if temporal else (5,)).astype("float32")
 
 
