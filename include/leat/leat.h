@@ -5,6 +5,7 @@
 
 #include "leat/callback.h"
 #include "leat/checkpoint.h"
+#include "leat/custom.h"
 #include "leat/error.h"
 #include "leat/feed.h"
 #include "leat/file.h"

@@ -10,6 +10,7 @@
 #include "checkpoint/state.h"
 #include "cmocka_all.h"
 #include "nn/custom_layers.h"
+#include "nn/custom_parts.h"
 #include "train/support.h"
 
 enum { SAMPLES = 8, FEATURES = 4, CLASSES = 3 };
@@ -27,6 +28,12 @@ static struct {
     leat_model *model, *other, *stateful, *new_model;
     leat_registry *registry, *new_registry;
     leat_layer_definition definition;
+    leat_loss_definition custom_loss;
+    leat_metric_definition custom_metric;
+    leat_activation_definition custom_activation;
+    leat_initializer_definition custom_initializer;
+    leat_regularizer_definition custom_regularizer;
+    leat_constraint_definition custom_constraint;
     leat_layer_key keys[2];
     leat_layer_weight layer_weight;
     char elsewhere; /* placeholder for an object that exists only in a callback; call_with replaces it */
@@ -178,6 +185,17 @@ static void make_models(void) {
 
     all.keys[0] = (leat_layer_key){.key = "factor", .kind = LEAT_KEY_FLOAT, .preset = "2"};
     all.definition = custom_times();
+    all.custom_loss = custom_mse();
+    all.custom_metric = custom_error();
+    all.custom_activation = custom_tanh();
+    all.custom_initializer = custom_uniform();
+    all.custom_regularizer = custom_l2();
+    all.custom_constraint = custom_max_norm();
+    all.custom_loss.keys = all.keys;
+    all.custom_metric.keys = all.keys;
+    all.custom_initializer.keys = all.keys;
+    all.custom_regularizer.keys = all.keys;
+    all.custom_constraint.keys = all.keys;
     all.definition.keys = all.keys;
     all.layer_weight =
         (leat_layer_weight){.size = sizeof(leat_layer_weight), .name = "w", .rank = 1, .shape = {FEATURES}};
@@ -274,6 +292,12 @@ static const rule objects[] = {
     {"const leat_fit_options *", NULL, NULL, IN(fit)},
     {"const leat_history *", NULL, NULL, HELD(history)},
     {"const leat_layer_definition *", NULL, NULL, IN(definition)},
+    {"const leat_loss_definition *", NULL, NULL, IN(custom_loss)},
+    {"const leat_metric_definition *", NULL, NULL, IN(custom_metric)},
+    {"const leat_activation_definition *", NULL, NULL, IN(custom_activation)},
+    {"const leat_initializer_definition *", NULL, NULL, IN(custom_initializer)},
+    {"const leat_regularizer_definition *", NULL, NULL, IN(custom_regularizer)},
+    {"const leat_constraint_definition *", NULL, NULL, IN(custom_constraint)},
     {"const leat_layer_weight *", NULL, NULL, IN(layer_weight)},
     {"const leat_logs *", NULL, NULL, IN(logs)},
     {"const leat_model *", "from", NULL, HELD(other)},
@@ -342,6 +366,12 @@ static const rule objects[] = {
     {"leat_history **", NULL, "leat_history_destroy", IN(history)},
     {"leat_history **", NULL, NULL, IN(new_history)},
     {"leat_layer_definition *", NULL, NULL, IN(definition)},
+    {"leat_loss_definition *", NULL, NULL, IN(custom_loss)},
+    {"leat_metric_definition *", NULL, NULL, IN(custom_metric)},
+    {"leat_activation_definition *", NULL, NULL, IN(custom_activation)},
+    {"leat_initializer_definition *", NULL, NULL, IN(custom_initializer)},
+    {"leat_regularizer_definition *", NULL, NULL, IN(custom_regularizer)},
+    {"leat_constraint_definition *", NULL, NULL, IN(custom_constraint)},
     {"leat_layer_source *", NULL, NULL, IN(layer_source)},
     {"leat_layer_weight *", NULL, NULL, IN(layer_weight)},
     {"leat_layer_weights *", NULL, NULL, IN(elsewhere)},
@@ -558,6 +588,12 @@ static const struct size {
     SIZE_OF(leat_feed_stats),
     SIZE_OF(leat_fit_options),
     SIZE_OF(leat_layer_definition),
+    SIZE_OF(leat_loss_definition),
+    SIZE_OF(leat_metric_definition),
+    SIZE_OF(leat_activation_definition),
+    SIZE_OF(leat_initializer_definition),
+    SIZE_OF(leat_regularizer_definition),
+    SIZE_OF(leat_constraint_definition),
     SIZE_OF(leat_layer_weight),
     SIZE_OF(leat_model_checkpoint_options),
     SIZE_OF(leat_remote_monitor_options),

@@ -57,7 +57,7 @@ static void test_activations(void **state) {
         snprintf(text, sizeof text, "\"%s\"", leati_activation_name((leati_activation_kind)i));
         there_and_back(ACTIVATION, text, NULL);
         leati_eltwise f;
-        const leati_activation activation = {(leati_activation_kind)i};
+        const leati_activation activation = {.kind = (leati_activation_kind)i};
         bool chain = i == LEATI_ACTIVATION_SOFTMAX || i >= LEATI_ACTIVATION_LOG_SOFTMAX;
         assert_int_equal(leati_activation_eltwise(&activation, &f), !chain);
     }

@@ -34,7 +34,8 @@ typedef enum cli_value {
     X(FOLLOW, "--follow", CLI_FLAG, NULL, 0, 0, NULL,                                                        \
       "rewrite the report while the run goes on, until it ends; the page reloads itself")                    \
     X(LAYERS, "--layers", CLI_FILE, "PLUGIN", 0, 0, NULL,                                                    \
-      "a shared object that defines the custom layers of the model (see leat/layer.h)")                      \
+      "a shared object that defines custom layers, losses and other objects (see leat/layer.h and "          \
+      "leat/custom.h)")                                                                                      \
     X(EPOCHS, "--epochs", CLI_NUMBER, "N", 1, INT32_MAX, "1", "train up to this epoch")                      \
     X(INITIAL_EPOCH, "--initial-epoch", CLI_NUMBER, "N", 0, INT32_MAX, "0",                                  \
       "number of epochs that an earlier run has finished")                                                   \

@@ -35,8 +35,8 @@ struct leati_callee {
 };
 
 /* Adds a CALL node; `stream` selects its random numbers.  outputs receives callee->output_count values. */
-void leati_call(leati_graph *g, const leati_callee *callee, bool training, uint64_t stream, int input_count,
-                const leati_value *inputs, leati_value *outputs);
+void leati_graph_call(leati_graph *g, const leati_callee *callee, bool training, uint64_t stream,
+                      int input_count, const leati_value *inputs, leati_value *outputs);
 
 /* Returns the offset, in elements, of the gradient with respect to input i in CALL_BWD's vector; with i == input_count,
  * the length of the vector. */

@@ -6,8 +6,8 @@
 #include "engine/op_semantics/infer.h"
 #include "engine/ops/types.h"
 
-void leati_call(leati_graph *g, const leati_callee *callee, bool training, uint64_t stream, int input_count,
-                const leati_value *inputs, leati_value *outputs) {
+void leati_graph_call(leati_graph *g, const leati_callee *callee, bool training, uint64_t stream,
+                      int input_count, const leati_value *inputs, leati_value *outputs) {
     leati_attrs attrs = {.call = {.callee = callee, .training = training, .stream = stream}};
     leati_value all[LEATI_MAX_OUTPUTS];
     for (int i = 0; i < LEATI_MAX_OUTPUTS; ++i) all[i] = LEATI_INVALID;

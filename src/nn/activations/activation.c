@@ -153,25 +153,52 @@ leat_status leati_activation_from_name(leati_activation *out, const char *name, 
     return leati_unknown_name(err, "activation", name, leati_activation_name_at);
 }
 
-leat_status leati_activation_read(leati_activation *out, const json_t *value, leat_error *err) {
+static bool is_builtin(const char *name) {
+    for (int i = 0; i < (int)LEATI_ACTIVATION_COUNT; ++i)
+        if (strcmp(descriptors[i].name, name) == 0) return true;
+    return false;
+}
+
+leat_status leati_activation_read_with(leati_activation *out, const json_t *value, const leati_part *parts,
+                                       leat_error *err) {
+    static const char *const ignored[] = {"name", "dtype", "trainable", NULL};
     *out = (leati_activation){0};
     if (!value || json_is_null(value)) return LEAT_OK;
     leati_object object;
     LEATI_TRY(leati_object_read(&object, value, "activation", err));
-    return leati_activation_from_name(out, object.name, err);
+    const bool builtin = is_builtin(object.name);
+    const leati_part *part = leati_part_find(parts, LEATI_PART_ACTIVATION, &object, builtin);
+    if (!part && !builtin)
+        return leati_part_unknown(err, parts, LEATI_PART_ACTIVATION, object.name, leati_activation_name_at);
+    if (!part) return leati_activation_from_name(out, object.name, err);
+    LEATI_TRY(leati_part_object_create(&out->object, part, &object, ignored, err));
+    leati_custom_activation_prepare(out->object);
+    out->kind = LEATI_ACTIVATION_CUSTOM;
+    return LEAT_OK;
+}
+
+void leati_activation_fini(leati_activation *activation) {
+    leati_part_object_destroy(&activation->object);
+    activation->kind = LEATI_ACTIVATION_LINEAR;
 }
 
 leat_status leati_activation_write(const leati_activation *activation, json_t **out, leat_error *err) {
+    if (activation->object) return leati_part_object_write(activation->object, NULL, NULL, out, err);
     *out = json_string(leati_activation_name(activation->kind));
     return *out ? LEAT_OK : leati_fail(err, LEAT_ENOMEM, "no memory for an activation's name");
 }
 
 bool leati_activation_eltwise(const leati_activation *activation, leati_eltwise *out) {
+    *out = (leati_eltwise){0};
+    if (activation->object) return false;
     *out = descriptors[activation->kind].eltwise;
     return !descriptors[activation->kind].chain;
 }
 
 bool leati_activation_reads_last_axis(const leati_activation *activation) {
+    const leat_activation_definition *custom =
+        activation->object ? activation->object->part->definition : NULL;
+    if (custom) return custom->whole_rows;
     return activation->kind == LEATI_ACTIVATION_SOFTMAX || activation->kind == LEATI_ACTIVATION_LOG_SOFTMAX ||
            activation->kind == LEATI_ACTIVATION_SPARSEMAX || leati_activation_halves(activation);
 }
@@ -182,6 +209,7 @@ bool leati_activation_halves(const leati_activation *activation) {
 
 leati_value leati_activation_lower(const leati_activation *activation, leati_graph *graph, leati_value x) {
     if (activation->kind == LEATI_ACTIVATION_LINEAR) return x;
+    if (activation->object) return leati_custom_activation_lower(activation->object, graph, x);
     if (descriptors[activation->kind].chain) return descriptors[activation->kind].chain(graph, x);
     return leati_eltwise_of(graph, x, descriptors[activation->kind].eltwise);
 }
@@ -190,8 +218,7 @@ leati_value leati_activation_lower(const leati_activation *activation, leati_gra
 
 static leat_status read_field(const leati_field *field, const json_t *value, const void *context,
                               void *member, leat_error *err) {
-    (void)context;
-    leat_status status = leati_activation_read(member, value, err);
+    leat_status status = leati_activation_read_with(member, value, leati_parts_of(context), err);
     if (status == LEAT_OK && leati_activation_halves(member) && !field->reshapes)
         status = leati_fail(err, LEAT_ENOTSUP, "'glu' halves the last axis: use a separate Activation layer");
     return leati_prefix(status, err, "%s", field->key);
@@ -202,4 +229,10 @@ static leat_status write_field(const leati_field *field, const void *member, jso
     return leati_activation_write(member, out, err);
 }
 
-const leati_field_kind leati_field_activation = {.read = read_field, .write = write_field};
+static void fini_field(void *member) {
+    leati_activation_fini(member);
+}
+
+const leati_field_kind leati_field_activation = {.read = read_field,
+                                                 .write = write_field,
+                                                 .fini = fini_field};

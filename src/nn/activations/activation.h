@@ -10,6 +10,7 @@
 #include "engine/graph/graph.h"
 #include "leat/error.h"
 #include "nn/config/field.h"
+#include "nn/parts/part.h"
 
 typedef enum leati_activation_kind {
     LEATI_ACTIVATION_LINEAR = 0,
@@ -45,11 +46,13 @@ typedef enum leati_activation_kind {
     LEATI_ACTIVATION_SPARSE_PLUS,
     LEATI_ACTIVATION_SPARSEMAX,
     LEATI_ACTIVATION_GLU,
-    LEATI_ACTIVATION_COUNT
+    LEATI_ACTIVATION_COUNT,
+    LEATI_ACTIVATION_CUSTOM = LEATI_ACTIVATION_COUNT
 } leati_activation_kind;
 
 typedef struct leati_activation {
     leati_activation_kind kind;
+    leati_part_object *object; /* LEATI_ACTIVATION_CUSTOM; owned by the field of a configuration */
 } leati_activation;
 
 /* Returns Keras's name: "hard_sigmoid". */
@@ -60,8 +63,16 @@ const char *leati_activation_name_at(int index);
 /* Finds an activation by its name.  Errors: LEAT_ENOTFOUND with the nearest known name. */
 leat_status leati_activation_from_name(leati_activation *out, const char *name, leat_error *err);
 
-/* Read a name, null (linear) or {"class_name": name, ...}; write the name (new reference). */
-leat_status leati_activation_read(leati_activation *out, const json_t *value, leat_error *err);
+/* Read a name, null (linear) or {"class_name": name, ...}; write the name, for a custom activation what
+ * leati_part_object_write writes (new reference).  `parts` has the custom activations; the caller frees *out by
+ * leati_activation_fini. */
+leat_status leati_activation_read_with(leati_activation *out, const json_t *value, const leati_part *parts,
+                                       leat_error *err);
+/* Like leati_activation_read_with, without custom activations. */
+static inline leat_status leati_activation_read(leati_activation *out, const json_t *value, leat_error *err) {
+    return leati_activation_read_with(out, value, NULL, err);
+}
+void leati_activation_fini(leati_activation *activation);
 leat_status leati_activation_write(const leati_activation *activation, json_t **out, leat_error *err);
 
 /* True if an output element depends on the whole last axis (softmax, log_softmax, sparsemax, glu); true if the
@@ -69,11 +80,15 @@ leat_status leati_activation_write(const leati_activation *activation, json_t **
 bool leati_activation_reads_last_axis(const leati_activation *activation);
 bool leati_activation_halves(const leati_activation *activation);
 
-/* Gets the element-wise function of the activation; returns false if the activation is a chain of ops. */
+/* Gets the element-wise function of the activation; returns false if the activation is a chain of ops or custom. */
 bool leati_activation_eltwise(const leati_activation *activation, leati_eltwise *out);
 
 /* Adds the ops of the activation; linear adds none.  Softmax is over the last axis. */
 leati_value leati_activation_lower(const leati_activation *activation, leati_graph *graph, leati_value x);
+
+/* For nn/activations/custom.c: makes the callee of a custom activation, and adds its call. */
+void leati_custom_activation_prepare(leati_part_object *object);
+leati_value leati_custom_activation_lower(const leati_part_object *object, leati_graph *graph, leati_value x);
 
 /* The kind of a field whose member is a leati_activation. */
 #define LEATI_FIELD_ACTIVATION (&leati_field_activation)

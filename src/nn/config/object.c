@@ -18,6 +18,8 @@ static leat_status read_dictionary(leati_object *out, const json_t *value, const
                           what);
     }
     out->name = json_string_value(name);
+    const char *registered = json_string_value(json_object_get(value, "registered_name"));
+    if (registered && strchr(registered, '>')) out->registered_name = registered;
     if (strcmp(out->name, "__lambda__") == 0)
         return leati_fail(
             err, LEAT_ENOTSUP,
@@ -26,6 +28,7 @@ static leat_status read_dictionary(leati_object *out, const json_t *value, const
             what);
     if (strcmp(out->name, "function") == 0 && json_is_string(config)) {
         out->name = json_string_value(config); /* Keras 3 */
+        out->is_function = true;
         return LEAT_OK;
     }
     if (config && !json_is_null(config)) {
@@ -42,6 +45,7 @@ leat_status leati_object_read(leati_object *out, const json_t *value, const char
     *out = (leati_object){0};
     if (json_is_string(value)) {
         out->name = json_string_value(value);
+        out->is_function = true;
         return LEAT_OK;
     }
     if (json_is_object(value)) return read_dictionary(out, value, what, err);

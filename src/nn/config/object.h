@@ -12,8 +12,10 @@
 #include "leat/error.h"
 
 typedef struct leati_object {
-    const char *name;     /* borrowed from the value */
-    const json_t *config; /* borrowed; an object, or NULL if there is none */
+    const char *name;            /* borrowed from the value */
+    const char *registered_name; /* "package>name", borrowed; NULL: the value has none with a package */
+    bool is_function;            /* the value has only a name, which may be that of a class */
+    const json_t *config;        /* borrowed; an object, or NULL if there is none */
 } leati_object;
 
 /* `what` names the object in messages: "loss".  Errors: LEAT_EINVAL if the value is neither a name nor an object

@@ -81,13 +81,30 @@ static leat_status read_axis(leati_constraint *out, const json_t *config, leat_e
     return LEAT_OK;
 }
 
-leat_status leati_constraint_read(leati_constraint *out, const json_t *value, leat_error *err) {
+static leat_status read_custom(leati_constraint *out, const leati_part *part, const leati_object *object,
+                               leat_error *err) {
+    LEATI_TRY(leati_part_object_create(&out->object, part, object, NULL, err));
+    leati_custom_constraint_prepare(out->object);
+    out->kind = LEATI_CONSTRAINT_CUSTOM;
+    return LEAT_OK;
+}
+
+void leati_constraint_fini(leati_constraint *constraint) {
+    leati_part_object_destroy(&constraint->object);
+    *constraint = (leati_constraint){0};
+}
+
+leat_status leati_constraint_read_with(leati_constraint *out, const json_t *value, const leati_part *parts,
+                                       leat_error *err) {
     *out = (leati_constraint){0};
     if (!value || json_is_null(value)) return LEAT_OK;
     leati_object object;
     LEATI_TRY(leati_object_read(&object, value, "constraint", err));
     const descriptor *found = find(object.name);
-    if (!found) return leati_unknown_name(err, "constraint", object.name, leati_constraint_name_at);
+    const leati_part *part = leati_part_find(parts, LEATI_PART_CONSTRAINT, &object, found != NULL);
+    if (part) return read_custom(out, part, &object, err);
+    if (!found)
+        return leati_part_unknown(err, parts, LEATI_PART_CONSTRAINT, object.name, leati_constraint_name_at);
     LEATI_TRY(read_number(&out->min_value, found->has_min, 0.0, object.config, "min_value", err));
     LEATI_TRY(
         read_number(&out->max_value, found->has_max, found->max_value, object.config, "max_value", err));
@@ -119,6 +136,7 @@ static int put(json_t *config, bool has, const char *key, double value) {
 
 leat_status leati_constraint_write(const leati_constraint *constraint, json_t **out, leat_error *err) {
     const descriptor *found = NULL;
+    if (constraint->object) return leati_part_object_write(constraint->object, NULL, NULL, out, err);
     for (int i = 0; i < DESCRIPTOR_COUNT; ++i) {
         if (descriptors[i].kind == constraint->kind) found = &descriptors[i];
     }
@@ -163,6 +181,7 @@ static leati_value rescale(leati_graph *graph, leati_value w, leati_value desire
 
 leati_value leati_constraint_lower(const leati_constraint *constraint, leati_graph *graph, leati_value w) {
     if (constraint->kind == LEATI_CONSTRAINT_NONE) return w;
+    if (constraint->object) return leati_custom_constraint_lower(constraint->object, graph, w);
     if (constraint->kind == LEATI_CONSTRAINT_NON_NEG) {
         leati_value positive = leati_binary_of(graph, LEATI_GREATER_EQUAL, w, leati_scalar(graph, 0.0f));
         return leati_mul(graph, w, positive);
@@ -186,8 +205,8 @@ leati_value leati_constraint_lower(const leati_constraint *constraint, leati_gra
 
 static leat_status read_field(const leati_field *field, const json_t *value, const void *context,
                               void *member, leat_error *err) {
-    (void)context;
-    return leati_prefix(leati_constraint_read(member, value, err), err, "%s", field->key);
+    leat_status status = leati_constraint_read_with(member, value, leati_parts_of(context), err);
+    return leati_prefix(status, err, "%s", field->key);
 }
 
 static leat_status write_field(const leati_field *field, const void *member, json_t **out, leat_error *err) {
@@ -195,4 +214,10 @@ static leat_status write_field(const leati_field *field, const void *member, jso
     return leati_constraint_write(member, out, err);
 }
 
-const leati_field_kind leati_field_constraint = {.read = read_field, .write = write_field};
+static void fini_field(void *member) {
+    leati_constraint_fini(member);
+}
+
+const leati_field_kind leati_field_constraint = {.read = read_field,
+                                                 .write = write_field,
+                                                 .fini = fini_field};

@@ -14,8 +14,9 @@
 
 struct leat_registry {
     leati_custom *layers;
-    leati_library *opening; /* the library whose function is registering layers now; NULL: none */
-    leati_custom **lent;    /* layers that the registry does not hold: leati_registry_lend */
+    leati_library *opening;  /* the library whose function is registering layers now; NULL: none */
+    const leati_part *parts; /* held: the part that was registered last; NULL: none */
+    leati_custom **lent;     /* layers that the registry does not hold: leati_registry_lend */
     int lent_count;
 };
 
@@ -181,6 +182,7 @@ void leat_registry_destroy(leat_registry **registry) {
         r->layers = custom->next;
         leati_custom_release(&custom);
     }
+    leati_part_release(&r->parts);
     leati_free(r->lent);
     leati_free(r);
 }
@@ -248,6 +250,35 @@ leat_status leati_registry_lend(leat_registry *registry, const leati_layer_type 
     if (!lent) return leati_fail_memory(err, count * sizeof(leati_custom *), "a registry");
     lent[registry->lent_count++] = custom;
     registry->lent = lent;
+    return LEAT_OK;
+}
+
+/* ---- Custom parts ---- */
+
+const leati_part *leati_registry_parts(const leat_registry *registry) {
+    return registry ? registry->parts : NULL;
+}
+
+void leati_registry_share(leat_registry *registry, const leati_part *parts) {
+    leati_part_release(&registry->parts);
+    registry->parts = leati_part_hold(parts);
+}
+
+leati_library *leati_registry_opening(const leat_registry *registry) {
+    return registry->opening;
+}
+
+leat_status leati_registry_add_part(leat_registry *registry, leati_part *part, leat_error *err) {
+    const leati_part *added = part;
+    for (const leati_part *known = registry->parts; known; known = known->next) {
+        if (known->kind != part->kind || strcmp(known->name, part->name) != 0) continue;
+        leat_status status = leati_fail(err, LEAT_EINVAL, "%s '%s' is already registered",
+                                        leati_part_noun(part->kind), part->name);
+        leati_part_release(&added);
+        return status;
+    }
+    part->next = registry->parts;
+    registry->parts = added;
     return LEAT_OK;
 }
 

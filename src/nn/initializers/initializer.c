@@ -12,8 +12,8 @@
 /* The number of the pass in the random streams of weights; no pass of a feed has this number. */
 #define INITIALIZER_PASS UINT64_MAX
 
-const leati_initializer leati_zeros = {&leati_initializer_zeros, NULL};
-const leati_initializer leati_ones = {&leati_initializer_ones, NULL};
+const leati_initializer leati_zeros = {.type = &leati_initializer_zeros};
+const leati_initializer leati_ones = {.type = &leati_initializer_ones};
 
 /* Returns the configuration, completed by the type's own defaults (new reference); NULL without memory. */
 static json_t *complete(const leati_initializer_type *type, const json_t *options) {
@@ -40,17 +40,21 @@ static leat_status fill(leati_initializer *out, const leati_object *object, leat
     return leati_prefix(status, err, "initializer '%s'", object->name);
 }
 
-leat_status leati_initializer_read(leati_initializer **out, const json_t *value, leat_error *err) {
+leat_status leati_initializer_read_with(leati_initializer **out, const json_t *value, const leati_part *parts,
+                                        leat_error *err) {
     *out = NULL;
     if (!value || json_is_null(value)) return LEAT_OK;
     leati_object object;
     LEATI_TRY(leati_object_read(&object, value, "initializer", err));
     const leati_initializer_type *type = leati_initializer_find(object.name);
-    if (!type) return leati_unknown_name(err, "initializer", object.name, leati_initializer_name_at);
+    const leati_part *part = leati_part_find(parts, LEATI_PART_INITIALIZER, &object, type != NULL);
+    if (!part && !type)
+        return leati_part_unknown(err, parts, LEATI_PART_INITIALIZER, object.name, leati_initializer_name_at);
     leati_initializer *initializer = leati_calloc(1, sizeof(*initializer));
     if (!initializer) return leati_fail_memory(err, sizeof(*initializer), "an initializer");
     initializer->type = type;
-    leat_status status = fill(initializer, &object, err);
+    leat_status status = part ? leati_custom_initializer_read(initializer, part, &object, err)
+                              : fill(initializer, &object, err);
     if (status != LEAT_OK) {
         leati_initializer_destroy(&initializer);
         return status;
@@ -64,6 +68,7 @@ leat_status leati_initializer_write(const leati_initializer *initializer, json_t
         *out = json_null();
         return LEAT_OK;
     }
+    if (initializer->object) return leati_custom_initializer_write(initializer, out, err);
     *out = NULL;
     json_t *config = json_object();
     if (config && initializer->type->fields) {
@@ -79,6 +84,7 @@ leat_status leati_initializer_write(const leati_initializer *initializer, json_t
 void leati_initializer_destroy(leati_initializer **initializer) {
     if (!*initializer) return;
     const leati_initializer_type *type = (*initializer)->type;
+    leati_part_object_destroy(&(*initializer)->object);
     if ((*initializer)->config && type->fields) leati_fields_fini(type->fields, (*initializer)->config);
     leati_free((*initializer)->config);
     leati_free(*initializer);
@@ -89,6 +95,11 @@ leat_status leati_initializer_draw(const leati_initializer *initializer, int ran
                                    uint64_t seed, uint64_t stream, float *out, leat_error *err) {
     const leati_initializer_type *type = initializer->type;
     leat_rng rng = leat_rng_for(seed, INITIALIZER_PASS, stream);
+    if (initializer->object) {
+        if (initializer->seed != INT64_MIN)
+            rng = leat_rng_for((uint64_t)initializer->seed, INITIALIZER_PASS, 0);
+        return leati_custom_initializer_draw(initializer, rank, dims, &rng, out, err);
+    }
     if (type->seed_offset != SIZE_MAX) {
         int64_t seed_option;
         memcpy(&seed_option, (const char *)initializer->config + type->seed_offset, sizeof(seed_option));
@@ -101,8 +112,8 @@ leat_status leati_initializer_draw(const leati_initializer *initializer, int ran
 
 static leat_status read_field(const leati_field *field, const json_t *value, const void *context,
                               void *member, leat_error *err) {
-    (void)context;
-    return leati_prefix(leati_initializer_read(member, value, err), err, "%s", field->key);
+    leat_status status = leati_initializer_read_with(member, value, leati_parts_of(context), err);
+    return leati_prefix(status, err, "%s", field->key);
 }
 
 static leat_status write_field(const leati_field *field, const void *member, json_t **out, leat_error *err) {

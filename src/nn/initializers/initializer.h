@@ -12,6 +12,7 @@
 #include "leat/error.h"
 #include "leat/rng.h"
 #include "nn/config/field.h"
+#include "nn/parts/part.h"
 
 typedef struct leati_initializer_type {
     const char *class_name;   /* name in files: several types are written as "VarianceScaling" */
@@ -28,8 +29,10 @@ typedef struct leati_initializer_type {
 } leati_initializer_type;
 
 typedef struct leati_initializer {
-    const leati_initializer_type *type;
-    void *config; /* type->config_bytes, laid out by type->fields */
+    const leati_initializer_type *type; /* of a custom initializer: no fields */
+    void *config;                       /* type->config_bytes, laid out by type->fields */
+    leati_part_object *object;          /* a custom initializer; NULL: one of leat's */
+    int64_t seed;                       /* of a custom initializer; INT64_MIN: null */
 } leati_initializer;
 
 /* The initializers of weights that have no initializer in the configuration. */
@@ -37,8 +40,15 @@ extern const leati_initializer leati_zeros;
 extern const leati_initializer leati_ones;
 
 /* Reads a name ("glorot_uniform", "zeros"), {"class_name": ..., "config": ...}, or null, which gives NULL.
+ * `parts` has the custom initializers.
  * Errors: LEAT_ENOTFOUND with the nearest known name; errors of leati_fields_read. */
-leat_status leati_initializer_read(leati_initializer **out, const json_t *value, leat_error *err);
+leat_status leati_initializer_read_with(leati_initializer **out, const json_t *value, const leati_part *parts,
+                                        leat_error *err);
+/* Like leati_initializer_read_with, without custom initializers. */
+static inline leat_status leati_initializer_read(leati_initializer **out, const json_t *value,
+                                                 leat_error *err) {
+    return leati_initializer_read_with(out, value, NULL, err);
+}
 
 /* Writes {"class_name": ..., "config": ...} as Keras 2.3.1 does (new reference); null for NULL. */
 leat_status leati_initializer_write(const leati_initializer *initializer, json_t **out, leat_error *err);
@@ -49,6 +59,14 @@ void leati_initializer_destroy(leati_initializer **initializer);
  * Errors: LEAT_ESHAPE a shape that is not supported (Identity, Orthogonal); LEAT_ENOMEM. */
 leat_status leati_initializer_draw(const leati_initializer *initializer, int rank, const int64_t *dims,
                                    uint64_t seed, uint64_t stream, float *out, leat_error *err);
+
+/* For nn/initializers/custom.c: reads and writes a custom initializer, and draws a weight with it. */
+leat_status leati_custom_initializer_read(leati_initializer *out, const leati_part *part,
+                                          const leati_object *object, leat_error *err);
+leat_status leati_custom_initializer_write(const leati_initializer *initializer, json_t **out,
+                                           leat_error *err);
+leat_status leati_custom_initializer_draw(const leati_initializer *initializer, int rank, const int64_t *dims,
+                                          leat_rng *rng, float *out, leat_error *err);
 
 /* The kind of a field whose member is a leati_initializer *; null is NULL. */
 #define LEATI_FIELD_INITIALIZER (&leati_field_initializer)

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "nn/activations/activation.h"
 #include "nn/config/object.h"
 #include "nn/keras3/export_layer.h"
 #include "nn/layers/types.h"
@@ -136,16 +137,29 @@ static const char *name_of_penalty(const char *class_name, json_t *config) {
     return is_l2 ? "L2" : "L1";
 }
 
-/* Replaces {"class_name": ..., "config": ...} by the same object with its module. */
+/* Replaces the name of a custom function by an object that names it. */
+static leat_status complete_function(json_t *config, const char *key, json_t *name, leat_error *err) {
+    json_t *object = json_pack("{s:s, s:s, s:O, s:s}", "module", "builtins", "class_name", "function",
+                               "config", name, "registered_name", "function");
+    return json_object_set_new(config, key, object) == 0 ? LEAT_OK : no_memory(err);
+}
+
+/* Replaces {"class_name": ..., "config": ...} by the same object with its module.  A custom object has no module: Keras
+ * finds it by its registered name. */
 static leat_status complete_object(json_t *config, const char *key, json_t *value, leat_error *err) {
     json_t *inner = json_object_get(value, "config");
     json_object_del(inner, "per_sample");
+    if (json_object_get(value, "registered_name")) return LEAT_OK;
     const char *class_name = name_of_penalty(name_of_scaling(leati_item_class(value), inner), inner);
     json_t *object = leati_keras3_object(module_of(key), class_name, json_incref(inner));
     return json_object_set_new(config, key, object) == 0 ? LEAT_OK : no_memory(err);
 }
 
-static leat_status complete_activation(json_t *config, const char *key, const char *name, leat_error *err) {
+static leat_status complete_activation(json_t *config, const char *key, json_t *value, leat_error *err) {
+    const char *name = json_string_value(value);
+    leati_activation known;
+    if (leati_activation_from_name(&known, name, NULL) != LEAT_OK)
+        return complete_function(config, key, value, err);
     if (strcmp(name, "hard_sigmoid") == 0)
         return leati_fail(err, LEAT_ENOTSUP,
                           "%s: current Keras has no function like hard_sigmoid of Keras 2.3.1, which is "
@@ -163,7 +177,9 @@ static leat_status complete_values(json_t *config, leat_error *err) {
         if (leati_item_class(value)[0] && module_of(key))
             LEATI_TRY(complete_object(config, key, value, err));
         else if (json_is_string(value) && ends_with(key, "activation"))
-            LEATI_TRY(complete_activation(config, key, json_string_value(value), err));
+            LEATI_TRY(complete_activation(config, key, value, err));
+        else if (json_is_string(value) && module_of(key))
+            LEATI_TRY(complete_function(config, key, value, err));
     }
     return LEAT_OK;
 }

@@ -60,16 +60,22 @@ static leat_status simplify_key(json_t *object, const char *key, json_t *value, 
     return simplify(value, late, err);
 }
 
+/* Removes the keys of an object that say where Keras finds the class and how it was called.  A registered name with a
+ * package remains: under this name the program may have registered an object of its own. */
+static void remove_origin(json_t *object) {
+    static const char *const about[] = {"module", "shared_object_id", "build_config", "compile_config"};
+    const char *registered = json_string_value(json_object_get(object, "registered_name"));
+    for (size_t i = 0; i < sizeof about / sizeof about[0]; ++i) json_object_del(object, about[i]);
+    if (!registered || !strchr(registered, '>')) json_object_del(object, "registered_name");
+}
+
 /* Simplifies a value and everything in it.  The parser limits the depth of the recursion. */
 static leat_status simplify(json_t *value, bool late, leat_error *err) {
-    static const char *const about[] = {"module", "registered_name", "shared_object_id", "build_config",
-                                        "compile_config"};
     const char *key;
     json_t *item;
     void *next;
     size_t index;
-    if (leati_item_class(value)[0])
-        for (size_t i = 0; i < sizeof about / sizeof about[0]; ++i) json_object_del(value, about[i]);
+    if (leati_item_class(value)[0]) remove_origin(value);
     if (json_is_object(value))
         json_object_foreach_safe(value, next, key, item) LEATI_TRY(simplify_key(value, key, item, late, err));
     if (json_is_array(value)) json_array_foreach(value, index, item) LEATI_TRY(simplify(item, late, err));

@@ -110,10 +110,12 @@ const leati_regularizer *leati_layer_activity(const leati_layer *layer) {
     return &layer->activity_regularizer;
 }
 
-static leat_status read_activity(leati_layer *layer, const json_t *config, leat_error *err) {
+static leat_status read_activity(leati_layer *layer, const json_t *config, const leati_layer_reader *reader,
+                                 leat_error *err) {
     const json_t *value = json_object_get(config, "activity_regularizer");
     if (leati_layer_activity(layer) != &layer->activity_regularizer) return LEAT_OK;
-    leat_status status = leati_regularizer_read(&layer->activity_regularizer, value, err);
+    leat_status status =
+        leati_regularizer_read_with(&layer->activity_regularizer, value, leati_parts_of(reader), err);
     return leati_prefix(status, err, "activity_regularizer");
 }
 
@@ -124,7 +126,7 @@ static leat_status configure(leati_layer *layer, const json_t *config, const lea
     LEATI_TRY(read_trainable(layer, config, err));
     LEATI_TRY(read_dtype(layer, config, err));
     LEATI_TRY(read_input_shape(layer, config, err));
-    LEATI_TRY(read_activity(layer, config, err));
+    LEATI_TRY(read_activity(layer, config, reader, err));
     LEATI_TRY(leati_fields_read_with(layer->type->fields, common_keys, config, reader, layer->config, err));
     return layer->type->check ? layer->type->check(layer, err) : LEAT_OK;
 }
@@ -149,6 +151,7 @@ void leati_layer_destroy(leati_layer **layer) {
     if (!*layer) return;
     if ((*layer)->config && (*layer)->type->fini) (*layer)->type->fini((*layer)->config);
     if ((*layer)->config) leati_fields_fini((*layer)->type->fields, (*layer)->config);
+    leati_regularizer_fini(&(*layer)->activity_regularizer);
     leati_free((*layer)->config);
     leati_free((*layer)->weights);
     leati_free((*layer)->states);

@@ -209,6 +209,7 @@ const char *leati_layer_policy(const leati_layer *layer);
  * reader is NULL, only leat's own layer types are known, and models are not. */
 typedef struct leati_layer_reader leati_layer_reader;
 struct leati_layer_reader {
+    leati_part_scope scope;        /* the custom parts; first, because fields of all kinds read it */
     const leat_registry *registry; /* the custom layers; NULL: none */
     /* Finds the type of a class name.  Errors: LEAT_ENOTSUP with the nearest known name. */
     const leati_layer_type *(*find_type)(const leati_layer_reader *reader, const char *class_name,

@@ -25,6 +25,8 @@ static const struct {
 
 #define REDUCTION_COUNT (sizeof(reductions) / sizeof(reductions[0]))
 
+const char *const leati_measure_common_keys[] = {"name", "dtype", "reduction", "fn", NULL};
+
 static leat_status read_reduction(leati_reduction *out, const json_t *config, leat_error *err) {
     const json_t *value = config ? json_object_get(config, "reduction") : NULL;
     if (!value || json_is_null(value)) return LEAT_OK;
@@ -41,25 +43,44 @@ static leat_status read_reduction(leati_reduction *out, const json_t *config, le
 
 leat_status leati_measure_options_read(leati_measure_options *out, const leati_field *fields,
                                        const json_t *config, leat_error *err) {
-    static const char *const ignored[] = {"name", "dtype", "reduction", "fn", NULL};
     static const leati_field none[] = {{.key = NULL}};
     *out = (leati_measure_options){.axis = -1, .ignore_class = INT64_MIN};
     json_t *empty = config ? NULL : json_object();
     if (!config && !empty) return leati_fail(err, LEAT_ENOMEM, "no memory for options");
-    leat_status status =
-        leati_fields_read(fields ? fields : none, ignored, config ? config : empty, out, err);
+    leat_status status = leati_fields_read(fields ? fields : none, leati_measure_common_keys,
+                                           config ? config : empty, out, err);
     json_decref(empty);
     return status;
 }
 
-leat_status leati_loss_read(leati_output_loss *out, const json_t *value, leat_error *err) {
+static leat_status read_custom(leati_output_loss *out, const leati_part *part, const leati_object *object,
+                               leat_error *err) {
+    const leati_measure_options none = {.axis = -1, .ignore_class = INT64_MIN};
+    out->options = none;
+    LEATI_TRY(leati_part_object_create(&out->options.object, part, object, leati_measure_common_keys, err));
+    leati_custom_loss_prepare(out->options.object);
+    out->type = part->type;
+    leat_status status = read_reduction(&out->reduction, object->config, err);
+    if (status != LEAT_OK) leati_loss_fini(out);
+    return status;
+}
+
+void leati_loss_fini(leati_output_loss *loss) {
+    leati_part_object_destroy(&loss->options.object);
+    loss->type = NULL;
+}
+
+leat_status leati_loss_read_with(leati_output_loss *out, const json_t *value, const leati_part *parts,
+                                 leat_error *err) {
     out->type = NULL;
     out->reduction = LEATI_REDUCTION_SUM_OVER_BATCH_SIZE;
     if (!value || json_is_null(value)) return LEAT_OK;
     leati_object object;
     LEATI_TRY(leati_object_read(&object, value, "loss", err));
     const leati_loss_type *type = leati_loss_find(object.name);
-    if (!type) return leati_unknown_name(err, "loss", object.name, leati_loss_name_at);
+    const leati_part *part = leati_part_find(parts, LEATI_PART_LOSS, &object, type != NULL);
+    if (part) return read_custom(out, part, &object, err);
+    if (!type) return leati_part_unknown(err, parts, LEATI_PART_LOSS, object.name, leati_loss_name_at);
     leat_status status = leati_measure_options_read(&out->options, type->measure.fields, object.config, err);
     if (status == LEAT_OK) status = read_reduction(&out->reduction, object.config, err);
     if (status != LEAT_OK) return leati_prefix(status, err, "loss '%s'", object.name);
@@ -84,12 +105,19 @@ static bool written_as_object(const leati_loss_type *type, const char *configure
            strcmp(configured_name, type->measure.class_name) == 0;
 }
 
-leat_status leati_loss_write(const json_t *value, json_t **out, leat_error *err) {
+leat_status leati_loss_write_with(const json_t *value, const leati_part *parts, json_t **out,
+                                  leat_error *err) {
     leati_output_loss loss = {0};
     leati_object object;
     *out = NULL;
     LEATI_TRY(leati_object_read(&object, value, "loss", err));
-    LEATI_TRY(leati_loss_read(&loss, value, err));
+    LEATI_TRY(leati_loss_read_with(&loss, value, parts, err));
+    if (loss.options.object) {
+        leat_status status =
+            leati_part_object_write(loss.options.object, leati_measure_common_keys, object.config, out, err);
+        leati_loss_fini(&loss);
+        return status;
+    }
     if (!loss.type) {
         *out = json_null();
         return LEAT_OK;

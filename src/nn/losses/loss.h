@@ -12,6 +12,7 @@
 #include "engine/graph/graph.h"
 #include "leat/error.h"
 #include "nn/config/field.h"
+#include "nn/parts/part.h"
 
 /* The options of all losses and metrics; a type's fields say which of them it has.  leati_fields_fini with these
  * fields frees the lists. */
@@ -41,6 +42,7 @@ typedef struct leati_measure_options {
     json_t *target_class_ids;          /* IoU and its kin; owned */
     bool sparse_y_true, sparse_y_pred; /* IoU and its kin: class numbers; false: a number for each class */
     bool as_keras3; /* the arithmetic of current Keras; set by compile, not by a configuration */
+    leati_part_object *object; /* owned: a custom loss or metric; NULL: one of leat's */
 } leati_measure_options;
 
 /* Adds the ops of a loss or a metric.  y_true is f32, or an integer if the type is sparse; y_pred is the output of
@@ -81,15 +83,27 @@ typedef struct leati_output_loss {
     bool temporal; /* sample weights are (N, T), not (N) */
 } leati_output_loss;
 
-/* Sets type, options and reduction from a name, {"class_name": ..., "config": ...}, or null.
+/* Sets type, options and reduction from a name, {"class_name": ..., "config": ...}, or null.  `parts` has the custom
+ * losses.  The caller frees *out by leati_loss_fini.
  * Errors: LEAT_ENOTFOUND with the nearest known name; LEAT_EINVAL, LEAT_ENOTSUP an option. */
-leat_status leati_loss_read(leati_output_loss *out, const json_t *value, leat_error *err);
+leat_status leati_loss_read_with(leati_output_loss *out, const json_t *value, const leati_part *parts,
+                                 leat_error *err);
+/* Like leati_loss_read_with, without custom losses. */
+static inline leat_status leati_loss_read(leati_output_loss *out, const json_t *value, leat_error *err) {
+    return leati_loss_read_with(out, value, NULL, err);
+}
+/* Frees the loss's memory; a zeroed loss is allowed. */
+void leati_loss_fini(leati_output_loss *loss);
 
 /* Writes a loss as Keras 2.3.1 does, whatever version of Keras the value is from (new reference): an object
  * {"class_name": ..., "config": {"reduction": ..., "name": ..., options}}, or the function's name if 2.3.1 has no
  * such class.  A function's name is kept if current Keras knows it too; otherwise the object is written, which means
- * the same. */
-leat_status leati_loss_write(const json_t *value, json_t **out, leat_error *err);
+ * the same.  A custom loss is written as leati_part_object_write does. */
+leat_status leati_loss_write_with(const json_t *value, const leati_part *parts, json_t **out,
+                                  leat_error *err);
+static inline leat_status leati_loss_write(const json_t *value, json_t **out, leat_error *err) {
+    return leati_loss_write_with(value, NULL, out, err);
+}
 
 /* Reads the options of a type (fields NULL: it has none) from a configuration (NULL: defaults).  The caller reads the
  * name, the dtype and the reduction. */

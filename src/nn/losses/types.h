@@ -55,6 +55,14 @@ leati_value leati_class_rows(leati_graph *graph, const leati_measure_options *op
 leati_value leati_binary_values(leati_graph *graph, const leati_measure_options *options, leati_value labels,
                                 leati_value y_pred);
 
+/* Fills the type descriptor of a custom loss, of leati_custom_loss_bytes. */
+extern const size_t leati_custom_loss_bytes;
+void leati_custom_loss_fill(leati_part *part);
+/* Keys of a loss or metric that an object of a part does not read. */
+extern const char *const leati_measure_common_keys[];
+/* Makes the callee of a custom loss whose definition is checked. */
+void leati_custom_loss_prepare(leati_part_object *object);
+
 /* The mean and the sum over the last axis. */
 leati_value leati_mean_last(leati_graph *graph, leati_value x);
 leati_value leati_sum_last(leati_graph *graph, leati_value x);

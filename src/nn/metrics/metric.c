@@ -30,10 +30,10 @@ static const char *resolve(const char *name, int64_t last_dimension, const leati
 /* Sets the name in the logs: the "name" of an object; else the user's name of a function; else the default name of
  * the class. */
 static leat_status set_name(leati_metric *out, const json_t *value, const leati_object *object,
-                            const leati_metric_type *type, leat_error *err) {
+                            const leati_measure *measure, leat_error *err) {
     const json_t *configured_name = object->config ? json_object_get(object->config, "name") : NULL;
-    bool is_class = type->measure->class_name && strcmp(object->name, type->measure->class_name) == 0;
-    const char *name = json_is_string(value) && !is_class ? object->name : type->measure->name;
+    bool is_class = measure->class_name && strcmp(leati_bare_name(object->name), measure->class_name) == 0;
+    const char *name = json_is_string(value) && !is_class ? leati_bare_name(object->name) : measure->name;
     if (json_is_string(configured_name)) name = json_string_value(configured_name);
     if (snprintf(out->name, sizeof(out->name), "%s", name) >= (int)sizeof(out->name)) {
         return leati_fail(err, LEAT_EINVAL, "metric '%.40s...': expected a name shorter than %d bytes", name,
@@ -84,8 +84,22 @@ static leat_status configure(leati_metric *out, const leati_metric_type *type, c
     return type->prepare ? type->prepare(out, last_dimension, err) : LEAT_OK;
 }
 
-leat_status leati_metric_read(leati_metric *out, const json_t *value, int64_t last_dimension,
-                              const leati_output_loss *loss, leat_error *err) {
+/* Returns the custom metric, or the custom loss, that an object names; NULL if there is none. */
+static const leati_part *find_custom(const leati_part *parts, const leati_object *object, bool is_builtin) {
+    const leati_part *part = leati_part_find(parts, LEATI_PART_METRIC, object, is_builtin);
+    return part ? part : leati_part_find(parts, LEATI_PART_LOSS, object, is_builtin);
+}
+
+static leat_status read_custom(leati_metric *out, const leati_part *part, const json_t *value,
+                               const leati_object *object, int64_t last_dimension, leat_error *err) {
+    leat_status status = leati_custom_metric_read(out, part, object, last_dimension, err);
+    if (status == LEAT_OK) status = set_name(out, value, object, part->type, err);
+    if (status != LEAT_OK) leati_metric_fini(out);
+    return status;
+}
+
+leat_status leati_metric_read_with(leati_metric *out, const json_t *value, int64_t last_dimension,
+                                   const leati_output_loss *loss, const leati_part *parts, leat_error *err) {
     *out = (leati_metric){0};
     leati_object object;
     LEATI_TRY(leati_object_read(&object, value, "metric", err));
@@ -96,16 +110,19 @@ leat_status leati_metric_read(leati_metric *out, const json_t *value, int64_t la
     bool text = json_is_string(value); /* {"class_name": "Accuracy"} is never resolved */
     const leati_metric_type *type =
         leati_metric_find(text ? resolve(object.name, last_dimension, loss) : object.name);
-    if (!type) return leati_unknown_name(err, "metric", object.name, leati_metric_name_at);
+    const leati_part *part = find_custom(parts, &object, type != NULL);
+    if (part) return read_custom(out, part, value, &object, last_dimension, err);
+    if (!type) return leati_part_unknown(err, parts, LEATI_PART_METRIC, object.name, leati_metric_name_at);
     leat_status status = configure(out, type, object.config, last_dimension, err);
     if (status != LEAT_OK) status = leati_prefix(status, err, "metric '%s'", object.name);
-    if (status == LEAT_OK) status = set_name(out, value, &object, type, err);
+    if (status == LEAT_OK) status = set_name(out, value, &object, type->measure, err);
     if (status != LEAT_OK) leati_metric_fini(out);
     return status;
 }
 
 void leati_metric_fini(leati_metric *metric) {
     if (metric->fields) leati_fields_fini(metric->fields, &metric->options);
+    leati_part_object_destroy(&metric->options.object);
     leati_free(metric->cuts);
     *metric = (leati_metric){0};
 }
@@ -158,9 +175,23 @@ static leat_status write_metric(const leati_metric *metric, const json_t *value,
     return *out ? LEAT_OK : leati_fail(err, LEAT_ENOMEM, "no memory for a metric");
 }
 
-leat_status leati_metric_write(const json_t *value, json_t **out, leat_error *err) {
+static leat_status write_custom(const leati_part *part, const leati_object *object, json_t **out,
+                                leat_error *err) {
+    leati_part_object *made = NULL;
+    LEATI_TRY(leati_part_object_create(&made, part, object, leati_measure_common_keys, err));
+    leat_status status = leati_part_object_write(made, leati_measure_common_keys, object->config, out, err);
+    leati_part_object_destroy(&made);
+    return status;
+}
+
+leat_status leati_metric_write_with(const json_t *value, const leati_part *parts, json_t **out,
+                                    leat_error *err) {
     leati_metric metric;
+    leati_object object;
     *out = NULL;
+    LEATI_TRY(leati_object_read(&object, value, "metric", err));
+    const leati_part *part = find_custom(parts, &object, leati_metric_find(object.name) != NULL);
+    if (part) return write_custom(part, &object, out, err);
     const leati_metric_type *type =
         json_is_string(value) ? leati_metric_find(json_string_value(value)) : NULL;
     if (json_is_string(value) && (!type || type->measure->lower)) {

@@ -71,14 +71,24 @@ void leati_metric_result_name(const leati_metric *metric, int index, char *out, 
 /* Sets name, function and options from a name or {"class_name": ..., "config": ...}.  "accuracy", "acc",
  * "crossentropy" and "ce" depend on the output's last dimension and on its loss (NULL: none), as in Keras.  The name
  * does not contain the output's name; compile adds it.  The caller frees *out by leati_metric_fini; *out is zeroed on
- * failure.
+ * failure.  `parts` has the custom metrics and losses.
  * Errors: LEAT_ENOTFOUND with the nearest known name; LEAT_EINVAL, LEAT_ENOTSUP an option. */
-leat_status leati_metric_read(leati_metric *out, const json_t *value, int64_t last_dimension,
-                              const leati_output_loss *loss, leat_error *err);
+leat_status leati_metric_read_with(leati_metric *out, const json_t *value, int64_t last_dimension,
+                                   const leati_output_loss *loss, const leati_part *parts, leat_error *err);
+/* Like leati_metric_read_with, without custom metrics. */
+static inline leat_status leati_metric_read(leati_metric *out, const json_t *value, int64_t last_dimension,
+                                            const leati_output_loss *loss, leat_error *err) {
+    return leati_metric_read_with(out, value, last_dimension, loss, NULL, err);
+}
 
 /* Writes a metric to a file (new reference).  A metric that is not a mean becomes the object that Keras 2.3.1 writes,
  * with all its options.  Another object becomes the function's name if it has no other options than the defaults,
- * because 2.3.1 reads only names; otherwise a copy.  Other names are copied. */
-leat_status leati_metric_write(const json_t *value, json_t **out, leat_error *err);
+ * because 2.3.1 reads only names; otherwise a copy.  Other names are copied.  A custom metric is written as
+ * leati_part_object_write does. */
+leat_status leati_metric_write_with(const json_t *value, const leati_part *parts, json_t **out,
+                                    leat_error *err);
+static inline leat_status leati_metric_write(const json_t *value, json_t **out, leat_error *err) {
+    return leati_metric_write_with(value, NULL, out, err);
+}
 
 #endif

@@ -43,6 +43,13 @@ extern const leati_metric_type leati_metric_r2_score;
 extern const leati_metric_type leati_metric_pearson_correlation;
 extern const leati_metric_type leati_metric_concordance_correlation;
 
+/* Makes a custom metric, or the metric of a custom loss, without its name. */
+leat_status leati_custom_metric_read(leati_metric *out, const leati_part *part, const leati_object *object,
+                                     int64_t last_dimension, leat_error *err);
+/* Fills the type descriptor of a custom metric, of leati_custom_metric_bytes, which begins with a leati_measure. */
+extern const size_t leati_custom_metric_bytes;
+void leati_custom_metric_fill(leati_part *part);
+
 /* The tallies of sum(weight * value) / sum(weight) and of its square root. */
 extern const leati_tally leati_tally_mean;
 extern const leati_tally leati_tally_root;

@@ -113,40 +113,41 @@ const json_t *leati_argument_of(const json_t *value, const leat_model *model, in
     return json_is_null(item) ? NULL : item;
 }
 
-typedef leat_status (*write_object)(const json_t *, json_t **, leat_error *);
+typedef leat_status (*write_object)(const json_t *, const leati_part *, json_t **, leat_error *);
 
-static leat_status map_dict(const json_t *value, write_object write, json_t *out, leat_error *err) {
+static leat_status map_dict(const json_t *value, write_object write, const leati_part *parts, json_t *out,
+                            leat_error *err) {
     const char *key;
     json_t *item;
     json_object_foreach((json_t *)(uintptr_t)value, key, item) {
         json_t *mapped = NULL;
-        LEATI_TRY(leati_argument_map(item, write, &mapped, err));
+        LEATI_TRY(leati_argument_map(item, write, parts, &mapped, err));
         if (json_object_set_new(out, key, mapped) != 0)
             return leati_fail(err, LEAT_ENOMEM, "no memory for '%s'", key);
     }
     return LEAT_OK;
 }
 
-static leat_status map_list(const json_t *value, write_object write, json_t *out, leat_error *err) {
+static leat_status map_list(const json_t *value, write_object write, const leati_part *parts, json_t *out,
+                            leat_error *err) {
     for (size_t i = 0; i < json_array_size(value); ++i) {
         json_t *mapped = NULL;
-        LEATI_TRY(leati_argument_map(json_array_get(value, i), write, &mapped, err));
+        LEATI_TRY(leati_argument_map(json_array_get(value, i), write, parts, &mapped, err));
         if (json_array_append_new(out, mapped) != 0)
             return leati_fail(err, LEAT_ENOMEM, "no memory for a list");
     }
     return LEAT_OK;
 }
 
-leat_status leati_argument_map(const json_t *value,
-                               leat_status (*write)(const json_t *, json_t **, leat_error *), json_t **out,
+leat_status leati_argument_map(const json_t *value, write_object write, const leati_part *parts, json_t **out,
                                leat_error *err) {
     *out = NULL;
     bool dict = leati_argument_is_dict(value);
-    if ((json_is_object(value) && !dict) || json_is_string(value)) return write(value, out, err);
+    if ((json_is_object(value) && !dict) || json_is_string(value)) return write(value, parts, out, err);
     json_t *made = dict ? json_object() : json_is_array(value) ? json_array() : json_deep_copy(value);
     leat_status status = made ? LEAT_OK : leati_fail(err, LEAT_ENOMEM, "no memory for arguments");
-    if (made && dict) status = map_dict(value, write, made, err);
-    if (made && !dict && json_is_array(value)) status = map_list(value, write, made, err);
+    if (made && dict) status = map_dict(value, write, parts, made, err);
+    if (made && !dict && json_is_array(value)) status = map_list(value, write, parts, made, err);
     if (status != LEAT_OK) {
         json_decref(made);
         return status;

@@ -21,8 +21,9 @@ const json_t *leati_argument_of(const json_t *value, const leat_model *model, in
 /* Copies a value; `write` replaces each name and each {"class_name": ...} in it, in lists and objects of any
  * depth. */
 leat_status leati_argument_map(const json_t *value,
-                               leat_status (*write)(const json_t *, json_t **, leat_error *), json_t **out,
-                               leat_error *err);
+                               leat_status (*write)(const json_t *, const leati_part *, json_t **,
+                                                    leat_error *),
+                               const leati_part *parts, json_t **out, leat_error *err);
 
 /* True if a JSON value is an object whose keys are names of outputs, not a {"class_name": ...}. */
 bool leati_argument_is_dict(const json_t *value);

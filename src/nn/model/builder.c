@@ -385,6 +385,7 @@ leat_status leat_model_create(leat_model **out, leat_builder **builder, leat_nod
     }
     leat_status status = finish(*builder, inputs, input_count, outputs, output_count, err);
     if (status == LEAT_OK) {
+        (*builder)->model->parts = leati_part_hold(leati_registry_parts((*builder)->registry));
         *out = (*builder)->model;
         (*builder)->model = NULL;
     }

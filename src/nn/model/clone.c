@@ -41,6 +41,7 @@ static leat_status read_again(leat_model **out, const leat_model *model, leat_er
     leat_registry *registry = NULL;
     json_t *config = NULL;
     leat_status status = leat_registry_create(&registry, err);
+    if (status == LEAT_OK) leati_registry_share(registry, model->parts);
     if (status == LEAT_OK) status = lend_model(registry, model, err);
     if (status == LEAT_OK) status = leati_model_config(model, &config, err);
     if (status == LEAT_OK) status = leati_model_from_config_with(out, config, registry, err);

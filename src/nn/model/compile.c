@@ -72,7 +72,7 @@ static leat_status read_loss(leati_output_loss *loss, const leat_model *model, c
                              int index, bool as_keras3, leat_error *err) {
     const leati_shape shape = leati_model_output_shape(model, index);
     const json_t *value = json_object_get(arguments, "loss");
-    LEATI_TRY(leati_loss_read(loss, leati_argument_of(value, model, index, true), err));
+    LEATI_TRY(leati_loss_read_with(loss, leati_argument_of(value, model, index, true), model->parts, err));
     loss->options.as_keras3 = as_keras3;
     value = json_object_get(arguments, "loss_weights");
     LEATI_TRY(read_weight(loss, leati_argument_of(value, model, index, true), err));
@@ -148,7 +148,7 @@ static leat_status add_metric(metric_list *list, const leat_model *model, const 
                               int output, const json_t *value, leat_error *err) {
     const leati_shape shape = leati_model_output_shape(model, output);
     leati_metric metric;
-    LEATI_TRY(leati_metric_read(&metric, value, shape.dims[shape.rank - 1], loss, err));
+    LEATI_TRY(leati_metric_read_with(&metric, value, shape.dims[shape.rank - 1], loss, model->parts, err));
     metric.output = output;
     metric.options.as_keras3 = loss->options.as_keras3;
     int index = index_of_replaced(list, &metric);
@@ -231,7 +231,8 @@ static leat_status read_metrics(leati_compiled *out, const leat_model *model, co
 /* ---- Compiling ---- */
 
 /* Keeps the arguments: objects in the form of 2.3.1, and losses under names that every Keras reads. */
-static leat_status keep_arguments(leati_compiled *out, const json_t *arguments, leat_error *err) {
+static leat_status keep_arguments(leati_compiled *out, const leat_model *model, const json_t *arguments,
+                                  leat_error *err) {
     out->arguments = json_object();
     if (!out->arguments) return leati_fail(err, LEAT_ENOMEM, "no memory for the arguments of compile");
     for (size_t i = 0; i < ARGUMENT_COUNT; ++i) {
@@ -239,7 +240,8 @@ static leat_status keep_arguments(leati_compiled *out, const json_t *arguments, 
         json_t *kept = NULL;
         if (!value) continue;
         bool loss = strcmp(argument_keys[i], "loss") == 0;
-        LEATI_TRY(leati_argument_map(value, loss ? leati_loss_write : leati_metric_write, &kept, err));
+        LEATI_TRY(leati_argument_map(value, loss ? leati_loss_write_with : leati_metric_write_with,
+                                     model->parts, &kept, err));
         if (json_object_set_new(out->arguments, argument_keys[i], kept) != 0) {
             return leati_fail(err, LEAT_ENOMEM, "no memory for the arguments of compile");
         }
@@ -253,7 +255,7 @@ static leat_status read_all(leati_compiled *out, const leat_model *model, const 
     LEATI_TRY(leati_optimizer_create(&out->optimizer, optimizer, out->as_keras3, err));
     LEATI_TRY(read_losses(out, model, arguments, err));
     LEATI_TRY(read_metrics(out, model, arguments, err));
-    return keep_arguments(out, arguments, err);
+    return keep_arguments(out, model, arguments, err);
 }
 
 /* Sets *as_keras3 if the name of an arithmetic is not NULL. */

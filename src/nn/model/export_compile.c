@@ -164,11 +164,19 @@ static const char *current_name(const char *name) {
     return name;
 }
 
+/* Writes a custom loss or metric (new reference); NULL if the value is not one. */
+static json_t *custom_value(const leati_part *parts, const json_t *value) {
+    json_t *out = leati_part_value_keras3(parts, LEATI_PART_LOSS, value);
+    return out ? out : leati_part_value_keras3(parts, LEATI_PART_METRIC, value);
+}
+
 /* Copies an argument; objects get the module, and names become those of current Keras (new reference). */
-static json_t *argument_value(const json_t *value, const char *module) {
+static json_t *argument_value(const json_t *value, const char *module, const leati_part *parts) {
+    json_t *custom = custom_value(parts, value);
     const char *key;
     json_t *item, *out;
     bool set = true;
+    if (custom) return custom;
     if (json_is_string(value)) return json_string(current_name(json_string_value(value)));
     if (leati_item_class(value)[0]) {
         json_t *config = json_object_get(value, "config");
@@ -178,11 +186,11 @@ static json_t *argument_value(const json_t *value, const char *module) {
     if (json_is_array(value)) {
         out = json_array();
         for (size_t i = 0; set && out && i < json_array_size(value); ++i)
-            set = json_array_append_new(out, argument_value(json_array_get(value, i), module)) == 0;
+            set = json_array_append_new(out, argument_value(json_array_get(value, i), module, parts)) == 0;
     } else if (json_is_object(value)) {
         out = json_object();
         json_object_foreach((json_t *)(uintptr_t)value, key, item) set =
-            set && out && json_object_set_new(out, key, argument_value(item, module)) == 0;
+            set && out && json_object_set_new(out, key, argument_value(item, module, parts)) == 0;
     } else {
         return json_incref((json_t *)(uintptr_t)value);
     }
@@ -214,8 +222,9 @@ leat_status leati_keras3_compilation(const leat_model *model, leati_keras3_form 
     for (size_t i = 0; set && i < sizeof arguments / sizeof arguments[0]; ++i) {
         const json_t *value = json_object_get(model->compiled.arguments, arguments[i].key);
         set = json_object_set_new(*out, arguments[i].key,
-                                  is_empty(value) ? json_null()
-                                                  : argument_value(value, arguments[i].module)) == 0;
+                                  is_empty(value)
+                                      ? json_null()
+                                      : argument_value(value, arguments[i].module, model->parts)) == 0;
     }
     set = set && json_object_set_new(*out, "run_eagerly", json_false()) == 0 &&
           json_object_set_new(*out, "steps_per_execution", json_integer(1)) == 0 &&

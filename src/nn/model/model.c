@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "nn/custom/registry.h"
 #include "nn/layers/wrapping.h"
 
 void leat_string_free(char *string) {
@@ -62,6 +63,15 @@ leat_status leat_model_output_shape_into(const leat_model *model, int index, lea
     if (index < 0 || index >= model->output_count)
         return leati_fail_index(err, "output", index, model->output_count);
     *out = leat_model_output_shape(model, index);
+    return LEAT_OK;
+}
+
+leat_status leat_model_use(leat_model *model, const leat_registry *registry, leat_error *err) {
+    LEATI_GIVEN(model, err);
+    LEATI_GIVEN(registry, err);
+    const leati_part *before = model->parts;
+    model->parts = leati_part_hold(leati_registry_parts(registry));
+    leati_part_release(&before);
     return LEAT_OK;
 }
 

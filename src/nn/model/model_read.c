@@ -379,6 +379,7 @@ leat_status leati_model_from_config_with(leat_model **out, const json_t *root, c
     if (status == LEAT_OK) status = read_root(out, translated, registry, err);
     json_decref(complete);
     if (status == LEAT_OK) memcpy((*out)->added_loss, added_loss, sizeof added_loss);
+    if (status == LEAT_OK) (*out)->parts = leati_part_hold(leati_registry_parts(registry));
     if (status == LEAT_OK) (*out)->from_keras3 = leati_is_modern(translated);
     if (status == LEAT_OK && (leati_is_modern(translated) || leati_is_late(translated)))
         status = leati_model_store_layer_order(*out, translated, err);

@@ -99,5 +99,8 @@ static const leati_layer_type *find_type(const leati_layer_reader *reader, const
 }
 
 leati_layer_reader leati_layer_reader_for(const leat_registry *registry) {
-    return (leati_layer_reader){.registry = registry, .find_type = find_type, .read_model = read_model};
+    return (leati_layer_reader){.scope = {leati_registry_parts(registry)},
+                                .registry = registry,
+                                .find_type = find_type,
+                                .read_model = read_model};
 }

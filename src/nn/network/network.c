@@ -293,6 +293,8 @@ leati_shape leati_model_output_shape(const leat_model *model, int index) {
 
 void leati_compiled_fini(leati_compiled *compiled) {
     if (compiled->optimizer) leati_optimizer_destroy(&compiled->optimizer);
+    for (int i = 0; compiled->losses && i < compiled->output_count; ++i)
+        leati_loss_fini(&compiled->losses[i]);
     leati_free(compiled->losses);
     for (int i = 0; i < compiled->metric_count; ++i) leati_metric_fini(&compiled->metrics[i]);
     leati_free(compiled->metrics);
@@ -310,6 +312,7 @@ void leat_model_destroy(leat_model **model) {
     leati_compiled_fini(&m->compiled);
     json_decref(m->file_compilation);
     json_decref(m->layer_order);
+    leati_part_release(&m->parts);
     leati_weights_fini(&m->weights);
     leati_network_fini(m);
     leati_free(m);

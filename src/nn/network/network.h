@@ -83,6 +83,8 @@ struct leat_model {
     void *watcher;
     leati_weights weights;
     leati_compiled compiled;
+    const leati_part
+        *parts; /* held: the custom parts of the registry that the model was made with; NULL: none */
     json_t *file_compilation; /* the training_config of a file that was loaded without it; NULL: none */
     char added_loss[LEAT_NAME_BYTES]; /* the AddLoss of the file, which leat leaves out; "": none */
     json_t *layer_order;              /* leati_model_layer_order; NULL: the members' order */

@@ -240,7 +240,10 @@ static void lower_metric(context *c, int index) {
     if (metric->lower)
         values = metric->lower(c->graph, &metric->options, c->targets[metric->output], values);
     else
-        targets = keep_for_reading(c, comparable_targets(c, metric), true);
+        targets = keep_for_reading(c,
+                                   metric->options.object ? as_float(c, c->targets[metric->output])
+                                                          : comparable_targets(c, metric),
+                                   true);
     leati_value weights =
         weights_with_mask(c, metric->output, metric->weighted ? c->weights[metric->output] : LEATI_NONE);
     if (weights != LEATI_NONE)

@@ -44,17 +44,47 @@ static leat_status read_factor(float *out, double preset, const json_t *config, 
     return LEAT_OK;
 }
 
-leat_status leati_regularizer_read(leati_regularizer *out, const json_t *value, leat_error *err) {
+static leat_status read_custom(leati_regularizer *out, const leati_part *part, const leati_object *object,
+                               leat_error *err) {
+    static const char *const ignored[] = {"per_sample", NULL};
+    LEATI_TRY(leati_part_object_create(&out->object, part, object, ignored, err));
+    leati_custom_regularizer_prepare(out->object);
+    out->per_sample = json_is_true(json_object_get(object->config, "per_sample"));
+    out->kind = LEATI_REGULARIZER_CUSTOM;
+    return LEAT_OK;
+}
+
+void leati_regularizer_fini(leati_regularizer *regularizer) {
+    leati_part_object_destroy(&regularizer->object);
+    *regularizer = (leati_regularizer){0};
+}
+
+leat_status leati_regularizer_read_with(leati_regularizer *out, const json_t *value, const leati_part *parts,
+                                        leat_error *err) {
     *out = (leati_regularizer){0};
     if (!value || json_is_null(value)) return LEAT_OK;
     leati_object object;
     LEATI_TRY(leati_object_read(&object, value, "regularizer", err));
     const descriptor *found = find(object.name);
-    if (!found) return leati_unknown_name(err, "regularizer", object.name, leati_regularizer_name_at);
+    const leati_part *part = leati_part_find(parts, LEATI_PART_REGULARIZER, &object, found != NULL);
+    if (part) return read_custom(out, part, &object, err);
+    if (!found)
+        return leati_part_unknown(err, parts, LEATI_PART_REGULARIZER, object.name, leati_regularizer_name_at);
     LEATI_TRY(read_factor(&out->l1, found->l1, object.config, found->keys[0], found->name, err));
     LEATI_TRY(read_factor(&out->l2, found->l2, object.config, found->keys[1], found->name, err));
     out->per_sample = json_is_true(json_object_get(object.config, "per_sample"));
     out->kind = LEATI_REGULARIZER_L1L2;
+    return LEAT_OK;
+}
+
+static leat_status write_custom(const leati_regularizer *regularizer, json_t **out, leat_error *err) {
+    LEATI_TRY(leati_part_object_write(regularizer->object, NULL, NULL, out, err));
+    json_t *config = json_object_get(*out, "config");
+    if (config && regularizer->per_sample && json_object_set_new(config, "per_sample", json_true()) != 0) {
+        json_decref(*out);
+        *out = NULL;
+        return leati_fail(err, LEAT_ENOMEM, "no memory for a regularizer");
+    }
     return LEAT_OK;
 }
 
@@ -63,6 +93,7 @@ leat_status leati_regularizer_write(const leati_regularizer *regularizer, json_t
         *out = json_null();
         return LEAT_OK;
     }
+    if (regularizer->object) return write_custom(regularizer, out, err);
     json_t *config = json_pack("{s:f, s:f}", "l1", (double)regularizer->l1, "l2", (double)regularizer->l2);
     if (regularizer->per_sample && json_object_set_new(config, "per_sample", json_true()) != 0) {
         json_decref(config);
@@ -79,6 +110,7 @@ static leati_value penalty(leati_graph *graph, leati_value x, leati_function fun
 leati_value leati_regularizer_lower(const leati_regularizer *regularizer, leati_graph *graph, leati_value x) {
     leati_value total = LEATI_NONE;
     if (regularizer->kind == LEATI_REGULARIZER_NONE) return total;
+    if (regularizer->object) return leati_custom_regularizer_lower(regularizer->object, graph, x);
     if (regularizer->l1 != 0.0f) total = penalty(graph, x, LEATI_FN_ABS, regularizer->l1);
     if (regularizer->l2 != 0.0f) {
         leati_value square = penalty(graph, x, LEATI_FN_SQUARE, regularizer->l2);
@@ -91,8 +123,8 @@ leati_value leati_regularizer_lower(const leati_regularizer *regularizer, leati_
 
 static leat_status read_field(const leati_field *field, const json_t *value, const void *context,
                               void *member, leat_error *err) {
-    (void)context;
-    return leati_prefix(leati_regularizer_read(member, value, err), err, "%s", field->key);
+    leat_status status = leati_regularizer_read_with(member, value, leati_parts_of(context), err);
+    return leati_prefix(status, err, "%s", field->key);
 }
 
 static leat_status write_field(const leati_field *field, const void *member, json_t **out, leat_error *err) {
@@ -100,4 +132,10 @@ static leat_status write_field(const leati_field *field, const void *member, jso
     return leati_regularizer_write(member, out, err);
 }
 
-const leati_field_kind leati_field_regularizer = {.read = read_field, .write = write_field};
+static void fini_field(void *member) {
+    leati_regularizer_fini(member);
+}
+
+const leati_field_kind leati_field_regularizer = {.read = read_field,
+                                                  .write = write_field,
+                                                  .fini = fini_field};

@@ -19,7 +19,8 @@ static const leati_field fields[] = {{.key = "activation",
 static leat_status infer(const leati_layer *layer, int input_count, const leati_shape *inputs,
                          leati_shape *outputs, int *output_count, leat_error *err) {
     const config *c = layer->config;
-    const char *name = leati_activation_name(c->activation.kind);
+    const char *name =
+        c->activation.object ? c->activation.object->part->name : leati_activation_name(c->activation.kind);
     int64_t *last = &outputs[0].dims[inputs[0].rank - 1];
     char expected[64];
     if (leati_activation_reads_last_axis(&c->activation) && inputs[0].rank < 2) {

@@ -120,7 +120,7 @@ static leat_status add_weights(leati_layer *layer, int64_t channels, leat_error 
     config *c = layer->config;
     const int64_t width = 4 * c->filters;
     leati_weight_config bias = c->bias;
-    c->forget_bias = (leati_initializer){&bias_type, c};
+    c->forget_bias = (leati_initializer){.type = &bias_type, .config = c};
     if (c->unit_forget_bias && bias.initializer) bias.initializer = &c->forget_bias;
     LEATI_TRY(add_kernel(layer, "kernel", &c->kernel, channels, err));
     LEATI_TRY(add_kernel(layer, "recurrent_kernel", &c->recurrent, c->filters, err));

@@ -101,8 +101,8 @@ leat_status leati_recurrent_add_weights(leati_layer *layer, int64_t features, le
     if (c->units > INT32_MAX / gates)
         return leati_fail(err, LEAT_EINVAL, "units: expected at most %lld, received %lld",
                           (long long)(INT32_MAX / gates), (long long)c->units);
-    c->recurrent_identity = (leati_initializer){&identity_type, c};
-    c->forget_bias = (leati_initializer){&bias_type, c};
+    c->recurrent_identity = (leati_initializer){.type = &identity_type, .config = c};
+    c->forget_bias = (leati_initializer){.type = &bias_type, .config = c};
     if (gates > 1 && is_identity(recurrent.initializer)) recurrent.initializer = &c->recurrent_identity;
     if (c->unit_forget_bias && bias.initializer) bias.initializer = &c->forget_bias;
     LEATI_TRY(leati_weight_config_add(layer, "kernel", &c->kernel, 2, (int64_t[]){features, width}, err));

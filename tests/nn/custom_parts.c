@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "nn/custom_parts.h"
+
+#include <math.h>
+
+#include "cmocka_all.h"
+
+/* A configuration with one number. */
+typedef struct number {
+    double value;
+} number;
+
+#define NUMBER_KEYS(name, key_, preset_)                                                                     \
+    static const leat_layer_key name[] = {                                                                   \
+        {.key = (key_), .kind = LEAT_KEY_FLOAT, .offset = offsetof(number, value), .preset = (preset_)},     \
+        {.key = NULL}}
+
+static float number_of(const void *config) {
+    return (float)((const number *)config)->value;
+}
+
+/* ---- Losses ---- */
+
+static leat_status mse(const leat_loss_call *call, leat_error *err) {
+    const float *t = call->y_true->data, *p = call->y_pred->data;
+    (void)err;
+    for (int64_t i = 0; i < call->rows; ++i) {
+        float sum = 0;
+        for (int64_t j = 0; j < call->row_elements; ++j) {
+            const int64_t k = i * call->row_elements + j;
+            sum += (p[k] - t[k]) * (p[k] - t[k]);
+        }
+        call->values[i] = number_of(call->config) * sum / (float)call->row_elements;
+    }
+    return LEAT_OK;
+}
+
+static leat_status mse_gradient(const leat_loss_call *call, leat_error *err) {
+    const float *t = call->y_true->data, *p = call->y_pred->data;
+    (void)err;
+    for (int64_t k = 0; k < call->rows * call->row_elements; ++k)
+        call->gradient[k] = number_of(call->config) * 2 * (p[k] - t[k]) / (float)call->row_elements;
+    return LEAT_OK;
+}
+
+leat_loss_definition custom_mse(void) {
+    NUMBER_KEYS(keys, "factor", "1");
+    leat_loss_definition d = leat_loss_definition_default();
+    d.name = "MyMse";
+    d.keys = keys;
+    d.config_bytes = sizeof(number);
+    d.values = mse;
+    d.gradient = mse_gradient;
+    return d;
+}
+
+static leat_status classes(const leat_loss_call *call, leat_error *err) {
+    const float *t = call->y_true->data, *p = call->y_pred->data;
+    (void)err;
+    for (int64_t i = 0; i < call->rows; ++i)
+        call->values[i] = -logf(p[i * call->row_elements + (int64_t)t[i]]);
+    return LEAT_OK;
+}
+
+static leat_status classes_gradient(const leat_loss_call *call, leat_error *err) {
+    const float *t = call->y_true->data, *p = call->y_pred->data;
+    (void)err;
+    for (int64_t i = 0; i < call->rows; ++i)
+        for (int64_t j = 0; j < call->row_elements; ++j) {
+            const int64_t k = i * call->row_elements + j;
+            call->gradient[k] = j == (int64_t)t[i] ? -1 / p[k] : 0;
+        }
+    return LEAT_OK;
+}
+
+leat_loss_definition custom_classes(void) {
+    leat_loss_definition d = leat_loss_definition_default();
+    d.name = "my_classes";
+    d.class_numbers = true;
+    d.values = classes;
+    d.gradient = classes_gradient;
+    return d;
+}
+
+/* ---- Metrics ---- */
+
+static void reset(const void *config, double *state, int64_t count, void *user) {
+    (void)user, (void)count;
+    state[0] = ((const number *)config)->value;
+    state[1] = 0;
+}
+
+/* state: the weighted sum of errors with the offset in front; the sum of weights */
+static leat_status update(const leat_metric_call *call, leat_error *err) {
+    const float *t = call->y_true->data, *p = call->y_pred->data,
+                *w = call->sample_weight ? call->sample_weight->data : NULL;
+    (void)err;
+    for (int64_t i = 0; i < leat_tensor_count(call->y_pred); ++i) {
+        const double weight = w ? (double)w[i] : 1;
+        call->state[0] += weight * fabs((double)p[i] - (double)t[i]);
+        call->state[1] += weight;
+    }
+    return LEAT_OK;
+}
+
+static double result(const void *config, const double *state, int64_t count, void *user) {
+    const double offset = ((const number *)config)->value;
+    (void)user, (void)count;
+    return (state[0] - offset) / state[1] + offset;
+}
+
+leat_metric_definition custom_error(void) {
+    NUMBER_KEYS(keys, "offset", "0");
+    leat_metric_definition d = leat_metric_definition_default();
+    d.name = "MyError";
+    d.keys = keys;
+    d.config_bytes = sizeof(number);
+    d.state_count = 2;
+    d.reset = reset;
+    d.update = update;
+    d.result = result;
+    return d;
+}
+
+/* ---- Activations ---- */
+
+static leat_status run_tanh(const leat_activation_call *call, leat_error *err) {
+    (void)err;
+    for (int64_t i = 0; i < call->rows * call->width; ++i) call->y[i] = tanhf(call->x[i]);
+    return LEAT_OK;
+}
+
+static leat_status run_tanh_back(const leat_activation_call *call, leat_error *err) {
+    (void)err;
+    for (int64_t i = 0; i < call->rows * call->width; ++i)
+        call->diff_x[i] = call->diff_y[i] * (1 - call->y[i] * call->y[i]);
+    return LEAT_OK;
+}
+
+leat_activation_definition custom_tanh(void) {
+    leat_activation_definition d = leat_activation_definition_default();
+    d.name = "my_tanh";
+    d.forward = run_tanh;
+    d.backward = run_tanh_back;
+    return d;
+}
+
+static void centre(const float *from, float *to, int64_t rows, int64_t width, float factor) {
+    for (int64_t i = 0; i < rows; ++i) {
+        float sum = 0;
+        for (int64_t j = 0; j < width; ++j) sum += from[i * width + j];
+        for (int64_t j = 0; j < width; ++j)
+            to[i * width + j] = factor * (from[i * width + j] - sum / (float)width);
+    }
+}
+
+static leat_status run_rows(const leat_activation_call *call, leat_error *err) {
+    (void)err;
+    centre(call->x, call->y, call->rows, call->width, number_of(call->config));
+    return LEAT_OK;
+}
+
+static leat_status run_rows_back(const leat_activation_call *call, leat_error *err) {
+    (void)err;
+    centre(call->diff_y, call->diff_x, call->rows, call->width, number_of(call->config));
+    return LEAT_OK;
+}
+
+leat_activation_definition custom_rows(void) {
+    NUMBER_KEYS(keys, "factor", "1");
+    leat_activation_definition d = leat_activation_definition_default();
+    d.name = "MyRows";
+    d.keys = keys;
+    d.config_bytes = sizeof(number);
+    d.whole_rows = true;
+    d.forward = run_rows;
+    d.backward = run_rows_back;
+    return d;
+}
+
+/* ---- Initializers, regularizers, constraints ---- */
+
+static leat_status fill(const leat_initializer_call *call, leat_error *err) {
+    const double low = -0.05, high = ((const number *)call->config)->value;
+    (void)err;
+    for (int64_t i = 0; i < call->count; ++i)
+        call->weight[i] = (float)(low + (high - low) * leat_rng_uniform(call->rng));
+    return LEAT_OK;
+}
+
+leat_initializer_definition custom_uniform(void) {
+    NUMBER_KEYS(keys, "maxval", "0.05");
+    leat_initializer_definition d = leat_initializer_definition_default();
+    d.name = "MyUniform";
+    d.keys = keys;
+    d.config_bytes = sizeof(number);
+    d.fill = fill;
+    return d;
+}
+
+static leat_status penalty(leat_regularizer_call *call, leat_error *err) {
+    (void)err;
+    for (int64_t i = 0; i < call->count; ++i)
+        call->penalty += (double)number_of(call->config) * (double)call->x[i] * (double)call->x[i];
+    return LEAT_OK;
+}
+
+static leat_status penalty_gradient(leat_regularizer_call *call, leat_error *err) {
+    (void)err;
+    for (int64_t i = 0; i < call->count; ++i) call->gradient[i] = 2 * number_of(call->config) * call->x[i];
+    return LEAT_OK;
+}
+
+leat_regularizer_definition custom_l2(void) {
+    NUMBER_KEYS(keys, "l2", "0.01");
+    leat_regularizer_definition d = leat_regularizer_definition_default();
+    d.name = "MyL2";
+    d.keys = keys;
+    d.config_bytes = sizeof(number);
+    d.penalty = penalty;
+    d.gradient = penalty_gradient;
+    return d;
+}
+
+static leat_status max_norm(const leat_constraint_call *call, leat_error *err) {
+    const float most = number_of(call->config);
+    const int64_t rows = call->shape[0], width = call->count / rows;
+    (void)err;
+    for (int64_t j = 0; j < width; ++j) {
+        float norm = 0;
+        for (int64_t i = 0; i < rows; ++i) norm += call->weight[i * width + j] * call->weight[i * width + j];
+        norm = sqrtf(norm);
+        const float desired = fminf(norm, most);
+        for (int64_t i = 0; i < rows; ++i) call->weight[i * width + j] *= desired / (1e-7f + norm);
+    }
+    return LEAT_OK;
+}
+
+leat_constraint_definition custom_max_norm(void) {
+    NUMBER_KEYS(keys, "max_value", "2");
+    leat_constraint_definition d = leat_constraint_definition_default();
+    d.name = "MyMaxNorm";
+    d.keys = keys;
+    d.config_bytes = sizeof(number);
+    d.apply = max_norm;
+    return d;
+}
+
+/* ---- The registry ---- */
+
+#define ADD(kind, definition_)                                                                               \
+    do {                                                                                                     \
+        leat_error err = {0};                                                                                \
+        const leat_##kind##_definition definition = (definition_);                                           \
+        if (leat_registry_add_##kind(registry, &definition, &err) != LEAT_OK) fail_msg("%s", err.message);   \
+    } while (0)
+
+leat_registry *custom_parts_registry(void) {
+    leat_registry *registry = NULL;
+    assert_int_equal(leat_registry_create(&registry, NULL), LEAT_OK);
+    ADD(loss, custom_mse());
+    ADD(loss, custom_classes());
+    ADD(metric, custom_error());
+    ADD(activation, custom_tanh());
+    ADD(activation, custom_rows());
+    ADD(initializer, custom_uniform());
+    ADD(regularizer, custom_l2());
+    ADD(constraint, custom_max_norm());
+    return registry;
+}
