@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Small custom objects (leat/custom.h): an activation, an initializer, a regularizer and a constraint.  A model is read
+/* Small custom objects (leat/custom.h): an activation, an initializer, a regularizer, a constraint and an
+ * optimizer.  A model is read
  * from the JSON text that Keras writes for a model with such objects of a user's own, and trained.
  *
  *     cc custom_parts.c $(pkg-config --cflags --libs leat) -lm && ./a.out */
@@ -120,15 +121,50 @@ static leat_constraint_definition center_definition(void) {
     return d;
 }
 
+/* ---- An optimizer: steps of one size in the direction of an average gradient's signs ---- */
+
+typedef struct sign_momentum {
+    double momentum;
+} sign_momentum;
+
+static const leat_layer_key sign_momentum_keys[] = {
+    {.key = "momentum", .kind = LEAT_KEY_FLOAT, .offset = offsetof(sign_momentum, momentum), .preset = "0.9"},
+    {.key = NULL}};
+
+static leat_status update(const leat_optimizer_call *call, leat_error *err) {
+    const float momentum = (float)((const sign_momentum *)call->config)->momentum;
+    const float rate = (float)call->learning_rate;
+    float *average = call->slots[0];
+    (void)err;
+    for (int64_t i = 0; i < call->count; ++i) {
+        average[i] = momentum * average[i] + (1 - momentum) * call->gradient[i];
+        call->weight[i] -= average[i] > 0 ? rate : average[i] < 0 ? -rate : 0;
+    }
+    return LEAT_OK;
+}
+
+static leat_optimizer_definition sign_momentum_definition(void) {
+    static const char *const slots[] = {"average", NULL};
+    leat_optimizer_definition d = leat_optimizer_definition_default();
+    d.name = "SignMomentum";
+    d.keys = sign_momentum_keys;
+    d.config_bytes = sizeof(sign_momentum);
+    d.slots = slots;
+    d.update = update;
+    return d;
+}
+
 LEAT_PLUGIN leat_status leat_plugin_register(leat_registry *registry, leat_error *err) {
     const leat_activation_definition activation = snake_definition();
     const leat_initializer_definition initializer = sparse_definition();
     const leat_regularizer_definition regularizer = cauchy_definition();
     const leat_constraint_definition constraint = center_definition();
+    const leat_optimizer_definition optimizer = sign_momentum_definition();
     leat_status status = leat_registry_add_activation(registry, &activation, err);
     if (status == LEAT_OK) status = leat_registry_add_initializer(registry, &initializer, err);
     if (status == LEAT_OK) status = leat_registry_add_regularizer(registry, &regularizer, err);
     if (status == LEAT_OK) status = leat_registry_add_constraint(registry, &constraint, err);
+    if (status == LEAT_OK) status = leat_registry_add_optimizer(registry, &optimizer, err);
     return status;
 }
 
@@ -173,7 +209,7 @@ static leat_status run(const leat_registry *registry, leat_error *err) {
     quote(json, architecture);
     leat_status status = leat_model_from_json_with(&model, json, registry, err);
     if (status == LEAT_OK) printf("read from the file: %d weights\n", leat_model_weight_count(model));
-    compile.optimizer = "Adam(learning_rate=0.01)";
+    compile.optimizer = "SignMomentum(learning_rate=0.003)";
     compile.loss = "mse";
     fit.epochs = 100;
     fit.verbose = 0;

@@ -375,6 +375,65 @@ LEAT_API LEAT_CHECKED leat_status leat_registry_add_constraint(leat_registry *re
                                                                const leat_constraint_definition *definition,
                                                                leat_error *err);
 
+/* ---- Optimizers ---- */
+
+/** One call of a custom optimizer's `update`: a range of a weight's elements, or a whole weight. */
+typedef struct leat_optimizer_call {
+    size_t size;        /* bytes of the members that the library has filled in */
+    const void *config; /* the struct that `keys` describes */
+    void *user;         /* leat_optimizer_definition.user */
+    int64_t iterations; /* number of steps before this one */
+    double
+        learning_rate; /* of this step: learning rates that are schedules or set by callbacks are computed */
+    int32_t rank;      /* of the weight, if whole_weights; otherwise 1 */
+    const int64_t *shape;  /* (rank) */
+    int64_t count;         /* number of elements */
+    const float *gradient; /* (count), after clipping */
+    float *weight;         /* (count): to be updated */
+    float *const *slots;   /* the slots in the order of their names, (count) each: to be updated */
+} leat_optimizer_call;
+
+/** The definition of a custom optimizer.  Initialize it by leat_optimizer_definition_default().  leat reads and applies
+ *  the options that all optimizers of current Keras have: learning_rate, weight_decay, clipnorm, clipvalue,
+ *  global_clipnorm, use_ema, ema_momentum and ema_overwrite_frequency.
+ *  Threads: the struct is externally synchronised.  Several threads may call `update` at the same time, each with
+ *  other elements. */
+typedef struct leat_optimizer_definition {
+    size_t size; /* sizeof the struct, set by leat_optimizer_definition_init */
+    const char *name;
+    const leat_layer_key *keys;
+    size_t config_bytes;
+    void *user;
+    leat_status (*check)(void *config, void *user, leat_error *err);
+    double learning_rate; /* default of the option learning_rate; default 0.001 */
+    /** Names of the slots, ended by NULL, at most 3; NULL (default): none.  A slot is an array of the weight's shape
+     *  that files have; it begins as zeros. */
+    const char *const *slots;
+    /** true: each call has a whole weight.  false (default): a call has any elements of any weights, so that each
+     *  element must be updated independently of the others. */
+    bool whole_weights;
+    leat_status (*update)(const leat_optimizer_call *call, leat_error *err); /* required */
+} leat_optimizer_definition;
+
+/** Zeroes the `size` bytes of *definition, writes the defaults that the comments of the members give, and sets
+ *  definition->size.
+ *  @param size  sizeof *definition.
+ *  Threads: any. */
+LEAT_API void leat_optimizer_definition_init(leat_optimizer_definition *definition, size_t size);
+/** Returns a definition with the default values. */
+static inline leat_optimizer_definition leat_optimizer_definition_default(void) {
+    leat_optimizer_definition definition;
+    leat_optimizer_definition_init(&definition, sizeof definition);
+    return definition;
+}
+
+/** Registers a custom optimizer.
+ *  Errors: LEAT_EINVAL something in the definition is missing or out of range, the name is already registered, or leat
+ *  has an optimizer with this name; LEAT_ENOMEM. */
+LEAT_API LEAT_CHECKED leat_status leat_registry_add_optimizer(leat_registry *registry,
+                                                              const leat_optimizer_definition *definition,
+                                                              leat_error *err);
+
 #ifdef __cplusplus
 }
 #endif

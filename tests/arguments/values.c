@@ -34,6 +34,7 @@ static struct {
     leat_initializer_definition custom_initializer;
     leat_regularizer_definition custom_regularizer;
     leat_constraint_definition custom_constraint;
+    leat_optimizer_definition custom_optimizer;
     leat_layer_key keys[2];
     leat_layer_weight layer_weight;
     char elsewhere; /* placeholder for an object that exists only in a callback; call_with replaces it */
@@ -191,6 +192,9 @@ static void make_models(void) {
     all.custom_initializer = custom_uniform();
     all.custom_regularizer = custom_l2();
     all.custom_constraint = custom_max_norm();
+    all.custom_optimizer = custom_normalized();
+    all.custom_optimizer.keys = all.keys;
+    all.custom_optimizer.config_bytes = sizeof(double);
     all.custom_loss.keys = all.keys;
     all.custom_metric.keys = all.keys;
     all.custom_initializer.keys = all.keys;
@@ -298,6 +302,7 @@ static const rule objects[] = {
     {"const leat_initializer_definition *", NULL, NULL, IN(custom_initializer)},
     {"const leat_regularizer_definition *", NULL, NULL, IN(custom_regularizer)},
     {"const leat_constraint_definition *", NULL, NULL, IN(custom_constraint)},
+    {"const leat_optimizer_definition *", NULL, NULL, IN(custom_optimizer)},
     {"const leat_layer_weight *", NULL, NULL, IN(layer_weight)},
     {"const leat_logs *", NULL, NULL, IN(logs)},
     {"const leat_model *", "from", NULL, HELD(other)},
@@ -372,6 +377,7 @@ static const rule objects[] = {
     {"leat_initializer_definition *", NULL, NULL, IN(custom_initializer)},
     {"leat_regularizer_definition *", NULL, NULL, IN(custom_regularizer)},
     {"leat_constraint_definition *", NULL, NULL, IN(custom_constraint)},
+    {"leat_optimizer_definition *", NULL, NULL, IN(custom_optimizer)},
     {"leat_layer_source *", NULL, NULL, IN(layer_source)},
     {"leat_layer_weight *", NULL, NULL, IN(layer_weight)},
     {"leat_layer_weights *", NULL, NULL, IN(elsewhere)},
@@ -594,6 +600,7 @@ static const struct size {
     SIZE_OF(leat_initializer_definition),
     SIZE_OF(leat_regularizer_definition),
     SIZE_OF(leat_constraint_definition),
+    SIZE_OF(leat_optimizer_definition),
     SIZE_OF(leat_layer_weight),
     SIZE_OF(leat_model_checkpoint_options),
     SIZE_OF(leat_remote_monitor_options),

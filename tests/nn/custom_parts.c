@@ -246,6 +246,63 @@ leat_constraint_definition custom_max_norm(void) {
     return d;
 }
 
+/* ---- Optimizers ---- */
+
+typedef struct adam {
+    double beta_1, beta_2, epsilon;
+} adam;
+
+static const leat_layer_key adam_keys[] = {
+    {.key = "beta_1", .kind = LEAT_KEY_FLOAT, .offset = offsetof(adam, beta_1), .preset = "0.9"},
+    {.key = "beta_2", .kind = LEAT_KEY_FLOAT, .offset = offsetof(adam, beta_2), .preset = "0.999"},
+    {.key = "epsilon", .kind = LEAT_KEY_FLOAT, .offset = offsetof(adam, epsilon), .preset = "1e-7"},
+    {.key = NULL}};
+
+static leat_status adam_update(const leat_optimizer_call *call, leat_error *err) {
+    const adam *a = call->config;
+    const double t = (double)call->iterations + 1;
+    const float b1 = (float)a->beta_1, b2 = (float)a->beta_2,
+                rate = (float)(call->learning_rate * sqrt(1 - pow(a->beta_2, t)) / (1 - pow(a->beta_1, t)));
+    (void)err;
+    for (int64_t i = 0; i < call->count; ++i) {
+        const float g = call->gradient[i];
+        call->slots[0][i] = b1 * call->slots[0][i] + (1 - b1) * g;
+        call->slots[1][i] = b2 * call->slots[1][i] + (1 - b2) * g * g;
+        call->weight[i] -= rate * call->slots[0][i] / (sqrtf(call->slots[1][i]) + (float)a->epsilon);
+    }
+    return LEAT_OK;
+}
+
+leat_optimizer_definition custom_adam(void) {
+    static const char *const slots[] = {"m", "v", NULL};
+    leat_optimizer_definition d = leat_optimizer_definition_default();
+    d.name = "MyAdam";
+    d.keys = adam_keys;
+    d.config_bytes = sizeof(adam);
+    d.slots = slots;
+    d.update = adam_update;
+    return d;
+}
+
+static leat_status normalized_update(const leat_optimizer_call *call, leat_error *err) {
+    double sum = 0;
+    for (int64_t i = 0; i < call->count; ++i) sum += (double)call->gradient[i] * (double)call->gradient[i];
+    if (call->rank < 1 || call->rank > 2)
+        return leat_error_set(err, LEAT_EUSER, "expected a weight of rank 1 or 2");
+    for (int64_t i = 0; i < call->count; ++i)
+        call->weight[i] -= (float)call->learning_rate * call->gradient[i] / (float)sqrt(sum);
+    return LEAT_OK;
+}
+
+leat_optimizer_definition custom_normalized(void) {
+    leat_optimizer_definition d = leat_optimizer_definition_default();
+    d.name = "MyNormalized";
+    d.learning_rate = 0.5;
+    d.whole_weights = true;
+    d.update = normalized_update;
+    return d;
+}
+
 /* ---- The registry ---- */
 
 #define ADD(kind, definition_)                                                                               \
@@ -266,5 +323,7 @@ leat_registry *custom_parts_registry(void) {
     ADD(initializer, custom_uniform());
     ADD(regularizer, custom_l2());
     ADD(constraint, custom_max_norm());
+    ADD(optimizer, custom_adam());
+    ADD(optimizer, custom_normalized());
     return registry;
 }

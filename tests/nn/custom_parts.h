@@ -22,6 +22,11 @@ leat_regularizer_definition custom_l2(void);
 /* "MyMaxNorm": MaxNorm of axis 0 with the key `max_value` (default 2). */
 leat_constraint_definition custom_max_norm(void);
 
+/* "MyAdam": Adam with the keys `beta_1`, `beta_2` and `epsilon`; slots m and v. */
+leat_optimizer_definition custom_adam(void);
+/* "MyNormalized": SGD on each weight's gradient divided by its norm. */
+leat_optimizer_definition custom_normalized(void);
+
 /* Returns a registry of all of them; a failure fails the test. */
 leat_registry *custom_parts_registry(void);
 

@@ -274,6 +274,63 @@ static void test_initializer_draws_like_random_uniform(void **state) {
     }
 }
 
+static void test_optimizer_trains_like_adam(void **state) {
+    (void)state;
+    static const char *const options[] = {"", "\"learning_rate\": 0.02, \"beta_1\": 0.5, \"clipnorm\": 0.3",
+                                          "\"use_ema\": true, \"weight_decay\": 0.01"};
+    for (int i = 0; i < 3; ++i) {
+        leat_model *a = dense(", \"activation\": \"tanh\""), *b = dense(", \"activation\": \"tanh\"");
+        leat_compile_options c = leat_compile_options_default();
+        leat_error err = {0};
+        char own[256], leats[256];
+        batch data;
+        snprintf(own, sizeof own, OBJECT("MyAdam", "%s"), options[i]);
+        snprintf(leats, sizeof leats, OBJECT("Adam", "%s"), options[i]);
+        make_batch(&data, false, false);
+        c.loss = "mse";
+        c.arithmetic = "keras3";
+        c.optimizer = own;
+        assert_ok(leat_model_compile(a, &c, &err), &err);
+        c.optimizer = leats;
+        assert_ok(leat_model_compile(b, &c, &err), &err);
+        same_training(a, b, &data);
+    }
+}
+
+static void test_optimizer_of_whole_weights(void **state) {
+    (void)state;
+    leat_error err = {0};
+    leat_model *a = dense("");
+    leat_logs logs;
+    batch data;
+    make_batch(&data, false, false);
+    assert_ok(try_compile(a, "MyNormalized", "mse", NULL, &err), &err);
+    assert_true(leat_model_learning_rate(a) == 0.5);
+    leat_tensor kernel = leat_model_weight(a, 0);
+    float before[FEATURES * UNITS];
+    memcpy(before, kernel.data, sizeof before);
+    assert_ok(leat_model_train_on_batch(a, &data.arrays, &logs, &err), &err);
+    double moved = 0;
+    for (int i = 0; i < FEATURES * UNITS; ++i)
+        moved += pow((double)((float *)kernel.data)[i] - (double)before[i], 2);
+    assert_true(fabs(sqrt(moved) - 0.5) < 1e-5);
+    leat_model_destroy(&a);
+}
+
+/* More elements than one piece has. */
+static void test_optimizer_of_many_weights(void **state) {
+    (void)state;
+    static const char text[] =
+        LAYERS(LAYER("Dense", FIRST "\"units\": 30000") ", " LAYER("Dense", "\"units\": 3"));
+    leat_model *a = read_model(text), *b = read_model(text);
+    leat_error err = {0};
+    batch data;
+    make_batch(&data, false, false);
+    assert_ok(try_compile(a, "MyAdam", "mse", NULL, &err), &err);
+    assert_ok(try_compile(b, "Adam", "mse", NULL, &err), &err);
+    same_training(a, b, &data);
+}
+
 /* ---- Files ---- */
 
 #define ALL_PARTS                                                                                            \
@@ -296,7 +353,10 @@ static void saved_and_loaded(const char *suffix) {
     unlink(path);
     snprintf(name, sizeof name, "%s%s", path, suffix);
     make_batch(&data, false, false);
-    compile(a, OBJECT("MyMse", "\"factor\": 0.5"), "[" OBJECT("MyError", "\"offset\": 1.0") "]");
+    assert_ok(try_compile(a, OBJECT("MyAdam", "\"learning_rate\": 0.05, \"beta_1\": 0.8"),
+                          OBJECT("MyMse", "\"factor\": 0.5"), "[" OBJECT("MyError", "\"offset\": 1.0") "]",
+                          &err),
+              &err);
     assert_ok(leat_model_train_on_batch(a, &data.arrays, &logs, &err), &err);
     assert_ok(leat_model_save(a, name, true, &err), &err);
     assert_int_equal(leat_model_load(&b, name, &err), LEAT_ENOTFOUND);
@@ -434,7 +494,7 @@ static void test_refused_definitions(void **state) {
     static const leat_layer_key drawn[] = {{.key = "factor", .kind = LEAT_KEY_INITIALIZER}, {.key = NULL}};
     leat_loss_definition d = custom_mse();
     ADD_FAILS(loss, (void)0, "loss 'MyMse' is already registered");
-    ADD_FAILS(loss, d.name = "mse", "leat has a loss of this name");
+    ADD_FAILS(loss, d.name = "mse", "leat has this name already");
     ADD_FAILS(loss, d.name = "Custom>", "name: expected");
     ADD_FAILS(loss, d.name = NULL, "name: expected");
     ADD_FAILS(loss, (d.name = "x", d.keys = far), "its member lies outside of config_bytes (8)");
@@ -444,10 +504,20 @@ static void test_refused_definitions(void **state) {
     ADD_FAILS(loss, d.size = 8, "leat_loss_definition");
 }
 
+static void test_refused_optimizers(void **state) {
+    (void)state;
+    static const char *const slots[] = {"a", "b", "c", "d", NULL};
+    leat_optimizer_definition d = custom_adam();
+    ADD_FAILS(optimizer, d.name = "SGD", "leat has this name already");
+    ADD_FAILS(optimizer, (d.name = "x", d.slots = slots), "expected at most 3 slots");
+    ADD_FAILS(optimizer, d.learning_rate = NAN, "learning_rate: expected a finite number");
+    ADD_FAILS(optimizer, d.update = NULL, "optimizer 'x': update is missing");
+}
+
 static void test_refused_metrics(void **state) {
     (void)state;
     leat_metric_definition d = custom_error();
-    ADD_FAILS(metric, d.name = "accuracy", "leat has a metric of this name");
+    ADD_FAILS(metric, d.name = "accuracy", "leat has this name already");
     ADD_FAILS(metric, (d.name = "x", d.state_count = 0), "metric 'x': state_count: expected at least 1");
     ADD_FAILS(metric, d.result = NULL, "metric 'x': result is missing");
 }
@@ -519,6 +589,9 @@ int main(void) {
         TEST(test_activation_in_an_lstm),
         TEST(test_rules_train_like_leats),
         TEST(test_initializer_draws_like_random_uniform),
+        TEST(test_optimizer_trains_like_adam),
+        TEST(test_optimizer_of_whole_weights),
+        TEST(test_optimizer_of_many_weights),
         TEST(test_saved_as_h5),
         TEST(test_saved_as_keras),
         TEST(test_registered_names_of_current_keras),
@@ -528,6 +601,7 @@ int main(void) {
         TEST(test_unknown_names),
         TEST(test_refused_definitions),
         TEST(test_refused_metrics),
+        TEST(test_refused_optimizers),
         TEST(test_a_part_without_gradient_evaluates),
         TEST(test_checks_gradients),
     };

@@ -23,7 +23,8 @@ static leat_status run_call(const leati_kernel *kernel, void *const *args, const
                                    .args = args,
                                    .results = args + ref->input_count,
                                    .training = ref->attrs.call.training,
-                                   .rng = &rng};
+                                   .rng = &rng,
+                                   .pool = run->pool};
     return callee->forward(callee, &call, err);
 }
 
@@ -48,6 +49,7 @@ static leat_status run_call_bwd(const leati_kernel *kernel, void *const *args, c
                                    .results = args + inputs,
                                    .training = ref->attrs.call.training,
                                    .rng = &rng,
+                                   .pool = run->pool,
                                    .diff_results = args + inputs + outputs,
                                    .diff_args = diff_args};
     return callee->backward(callee, &call, err);

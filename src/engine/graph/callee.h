@@ -4,6 +4,7 @@
 #ifndef LEATI_ENGINE_GRAPH_CALLEE_H
 #define LEATI_ENGINE_GRAPH_CALLEE_H
 
+#include "base/threads/thread_pool.h"
 #include "engine/graph/graph.h"
 #include "leat/rng.h"
 
@@ -16,7 +17,8 @@ typedef struct leati_callee_run {
     const leati_desc *inputs, *outputs; /* inputs[i] describes args[i], outputs[i] describes results[i] */
     void *const *args, *const *results;
     bool training;
-    leat_rng *rng; /* gives the same numbers in the forward and the backward call */
+    leat_rng *rng;           /* gives the same numbers in the forward and the backward call */
+    leati_thread_pool *pool; /* for leati_thread_pool_share; NULL: the caller is the only thread */
     /* Only backward.  diff_results: the gradient with respect to each output.  diff_args: buffers for the gradient with
      * respect to each input; NULL where it is not wanted. */
     void *const *diff_results;

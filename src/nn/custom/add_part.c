@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Registers custom losses, metrics, activations, initializers, regularizers and constraints.  Room: nn. */
+/* Registers custom losses, metrics, activations, initializers, regularizers, constraints and optimizers.  Room: nn. */
+#include <math.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -11,6 +12,7 @@
 #include "nn/initializers/types.h"
 #include "nn/losses/types.h"
 #include "nn/metrics/types.h"
+#include "nn/optimizers/types.h"
 #include "nn/regularizers/regularizer.h"
 
 static const leati_growing loss_type = LEATI_GROWING(leat_loss_definition, gradient, NULL);
@@ -18,6 +20,9 @@ static const leati_growing metric_type = LEATI_GROWING(leat_metric_definition, r
 static const leati_growing activation_type = LEATI_GROWING(leat_activation_definition, backward, NULL);
 static const leati_growing initializer_type = LEATI_GROWING(leat_initializer_definition, fill, NULL);
 static const leati_growing regularizer_type = LEATI_GROWING(leat_regularizer_definition, gradient, NULL);
+static const leat_optimizer_definition optimizer_defaults = {.learning_rate = 0.001};
+static const leati_growing optimizer_type =
+    LEATI_GROWING(leat_optimizer_definition, update, &optimizer_defaults);
 static const leati_growing constraint_type = LEATI_GROWING(leat_constraint_definition, apply, NULL);
 
 void leat_loss_definition_init(leat_loss_definition *definition, size_t size) {
@@ -42,6 +47,10 @@ void leat_regularizer_definition_init(leat_regularizer_definition *definition, s
 
 void leat_constraint_definition_init(leat_constraint_definition *definition, size_t size) {
     leati_growing_init(&constraint_type, definition, size);
+}
+
+void leat_optimizer_definition_init(leat_optimizer_definition *definition, size_t size) {
+    leati_growing_init(&optimizer_type, definition, size);
 }
 
 /* ---- Making ---- */
@@ -129,6 +138,25 @@ static leat_status make_constraint(leati_part **out, const leat_constraint_defin
     return leati_part_create(out, &spec, library, err);
 }
 
+static leat_status make_optimizer(leati_part **out, const leat_optimizer_definition *definition,
+                                  leati_library *library, leat_error *err) {
+    leat_optimizer_definition read;
+    *out = NULL;
+    LEATI_TRY(leati_growing_read(&optimizer_type, definition, &read, err));
+    const leati_part_spec spec = SPEC(LEATI_PART_OPTIMIZER, read, leati_custom_optimizer_bytes);
+    if (!read.update) return missing("optimizer", read.name, "update", err);
+    if (!isfinite(read.learning_rate))
+        return leati_fail(err, LEAT_EINVAL, "optimizer '%s': learning_rate: expected a finite number",
+                          read.name ? read.name : "");
+    LEATI_TRY(leati_part_create(out, &spec, library, err));
+    leat_status status = leati_custom_optimizer_fill(*out, err);
+    if (status == LEAT_OK) return LEAT_OK;
+    const leati_part *part = *out;
+    *out = NULL;
+    leati_part_release(&part);
+    return status;
+}
+
 /* ---- Registering ---- */
 
 static bool is_listed(const char *(*name_at)(int index), const char *name) {
@@ -142,9 +170,11 @@ static leat_status add(leat_registry *registry, leati_part *part, const char *(*
                        leat_error *err) {
     const leati_part *refused = part;
     if (!is_listed(name_at, part->name)) return leati_registry_add_part(registry, part, err);
-    leat_status status = leati_fail(err, LEAT_EINVAL,
-                                    "%s '%s': leat has a %s of this name; expected another name or a package",
-                                    leati_part_noun(part->kind), part->name, leati_part_noun(part->kind));
+    leat_status status =
+        leati_fail(err, LEAT_EINVAL,
+                   "%s '%s': leat has this name already; expected another name, or one with a package "
+                   "('mine>%s')",
+                   leati_part_noun(part->kind), part->name, part->name);
     leati_part_release(&refused);
     return status;
 }
@@ -201,4 +231,13 @@ leat_status leat_registry_add_constraint(leat_registry *registry,
     leati_part *part = NULL;
     LEATI_TRY(make_constraint(&part, definition, leati_registry_opening(registry), err));
     return add(registry, part, leati_constraint_name_at, err);
+}
+
+leat_status leat_registry_add_optimizer(leat_registry *registry, const leat_optimizer_definition *definition,
+                                        leat_error *err) {
+    LEATI_GIVEN(registry, err);
+    LEATI_GIVEN(definition, err);
+    leati_part *part = NULL;
+    LEATI_TRY(make_optimizer(&part, definition, leati_registry_opening(registry), err));
+    return add(registry, part, leati_optimizer_name_at, err);
 }

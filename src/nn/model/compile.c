@@ -252,7 +252,7 @@ static leat_status keep_arguments(leati_compiled *out, const leat_model *model, 
 static leat_status read_all(leati_compiled *out, const leat_model *model, const json_t *optimizer,
                             const json_t *arguments, leat_error *err) {
     LEATI_TRY(leati_network_check_counts(model, err));
-    LEATI_TRY(leati_optimizer_create(&out->optimizer, optimizer, out->as_keras3, err));
+    LEATI_TRY(leati_optimizer_create_with(&out->optimizer, optimizer, out->as_keras3, model->parts, err));
     LEATI_TRY(read_losses(out, model, arguments, err));
     LEATI_TRY(read_metrics(out, model, arguments, err));
     return keep_arguments(out, model, arguments, err);

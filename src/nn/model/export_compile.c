@@ -139,7 +139,8 @@ static leat_status optimizer_value(const leati_optimizer *optimizer, leati_keras
     leat_status status = complete_optimizer(optimizer, config, err);
     if (status == LEAT_OK) {
         const char *class_name = optimizer->type->class_name;
-        *out = form == LEATI_KERAS3_ARCHIVE
+        *out = optimizer->object ? json_incref(object)
+               : form == LEATI_KERAS3_ARCHIVE
                    ? leati_keras3_object("keras.optimizers", class_name, json_incref(config))
                    : json_pack("{s:s, s:O}", "class_name", class_name, "config", config);
         if (!*out) status = no_memory(err);

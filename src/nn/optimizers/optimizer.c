@@ -132,6 +132,16 @@ static leat_status read_schedule(leati_optimizer *optimizer, const json_t *confi
     return leati_schedule_read(&optimizer->schedule, rate, err);
 }
 
+/* Reads the options of a custom optimizer; its part is that of `named`. */
+static leat_status read_custom(leati_optimizer *optimizer, const leati_part *part, const leati_object *named,
+                               const json_t *config, leat_error *err) {
+    optimizer->config.global_clipnorm = optimizer->config.weight_decay = NAN;
+    optimizer->config.loss_scale_factor = NAN;
+    LEATI_TRY(leati_custom_optimizer_read(optimizer, part, named, config, ignored, err));
+    optimizer->clips_each = true;
+    return check_options(optimizer, err);
+}
+
 static leat_status read_options(leati_optimizer *optimizer, const json_t *config, leat_error *err) {
     LEATI_TRY(check_foreign(optimizer->type, config, err));
     optimizer->config.global_clipnorm = optimizer->config.weight_decay = NAN;
@@ -144,19 +154,22 @@ static leat_status read_options(leati_optimizer *optimizer, const json_t *config
     return check_options(optimizer, err);
 }
 
-static leat_status configure(leati_optimizer *optimizer, const json_t *config, leat_error *err) {
+static leat_status configure(leati_optimizer *optimizer, const leati_part *part, const leati_object *named,
+                             const json_t *config, leat_error *err) {
     json_t *numbers = NULL;
     leat_status status = read_schedule(optimizer, config, &numbers, err);
-    if (status == LEAT_OK) status = read_options(optimizer, numbers, err);
+    if (status == LEAT_OK)
+        status =
+            part ? read_custom(optimizer, part, named, numbers, err) : read_options(optimizer, numbers, err);
     json_decref(numbers);
     return status;
 }
 
 /* Finds the type of that name. */
 static leat_status find_type(const leati_optimizer_type **out, const char *name, bool as_keras3,
-                             leat_error *err) {
+                             const leati_part *parts, leat_error *err) {
     *out = leati_optimizer_find(name);
-    if (!*out) return leati_unknown_name(err, "optimizer", name, leati_optimizer_name_at);
+    if (!*out) return leati_part_unknown(err, parts, LEATI_PART_OPTIMIZER, name, leati_optimizer_name_at);
     if (as_keras3 && (*out)->as_keras3) *out = (*out)->as_keras3;
     return LEAT_OK;
 }
@@ -173,15 +186,20 @@ static leat_status unwrap_scale(leati_object *object, bool *scaled, leat_error *
     return leati_prefix(leati_object_read(object, inner, "optimizer", err), err, "inner_optimizer");
 }
 
-leat_status leati_optimizer_create(leati_optimizer **out, const json_t *value, bool as_keras3,
-                                   leat_error *err) {
+leat_status leati_optimizer_create_with(leati_optimizer **out, const json_t *value, bool as_keras3,
+                                        const leati_part *parts, leat_error *err) {
     *out = NULL;
     leati_object object;
     bool scaled = false;
     LEATI_TRY(leati_object_read(&object, value, "optimizer", err));
     LEATI_TRY(unwrap_scale(&object, &scaled, err));
     const leati_optimizer_type *type = NULL;
-    LEATI_TRY(find_type(&type, object.name, as_keras3, err));
+    const leati_part *part =
+        leati_part_find(parts, LEATI_PART_OPTIMIZER, &object, leati_optimizer_find(object.name) != NULL);
+    if (part)
+        type = part->type;
+    else
+        LEATI_TRY(find_type(&type, object.name, as_keras3, parts, err));
     leati_optimizer *optimizer = leati_calloc(1, sizeof(*optimizer));
     if (!optimizer) return leati_fail_memory(err, sizeof(*optimizer), "an optimizer");
     optimizer->type = type;
@@ -189,7 +207,7 @@ leat_status leati_optimizer_create(leati_optimizer **out, const json_t *value, b
     optimizer->scaled = scaled;
     json_t *empty = object.config ? NULL : json_object();
     const json_t *config = object.config ? object.config : empty;
-    leat_status status = config ? configure(optimizer, config, err)
+    leat_status status = config ? configure(optimizer, part, &object, config, err)
                                 : leati_fail(err, LEAT_ENOMEM, "no memory for an optimizer");
     json_decref(empty);
     if (status != LEAT_OK) {
@@ -227,6 +245,7 @@ leat_status leati_optimizer_write(const leati_optimizer *optimizer, json_t **out
     bool marked = config && optimizer->clips_each && !optimizer->type->is_new && !optimizer->as_keras3 &&
                   isgreater(optimizer->config.clipnorm, 0.0);
     if (marked) json_object_set_new(config, "global_clipnorm", json_null()); /* see configure() */
+    if (optimizer->object && config) return leati_custom_optimizer_write(optimizer, config, out, err);
     return leati_object_write(optimizer->type->class_name, config, out, err);
 }
 
@@ -234,6 +253,7 @@ void leati_optimizer_destroy(leati_optimizer **optimizer) {
     if (*optimizer) {
         leati_schedule_destroy(&(*optimizer)->schedule);
         leati_fields_fini((*optimizer)->type->fields, &(*optimizer)->config);
+        leati_part_object_destroy(&(*optimizer)->object);
     }
     leati_free(*optimizer);
     *optimizer = NULL;

@@ -16,6 +16,7 @@
 #include "leat/model.h"
 #include "leat/sequence.h"
 #include "nn/config/field.h"
+#include "nn/parts/part.h"
 #include "nn/optimizers/schedules/schedule.h"
 #include "nn/weights/weights.h"
 
@@ -107,8 +108,9 @@ typedef struct leati_optimizer_type {
 struct leati_optimizer {
     const leati_optimizer_type *type;
     leati_optimizer_config config;
-    leati_schedule *schedule; /* the learning rate; NULL: it is config.learning_rate */
-    bool as_keras3;           /* the arithmetic of current Keras, with TensorFlow as its backend */
+    leati_part_object *object; /* owned: a custom optimizer; NULL: one of leat's */
+    leati_schedule *schedule;  /* the learning rate; NULL: it is config.learning_rate */
+    bool as_keras3;            /* the arithmetic of current Keras, with TensorFlow as its backend */
     bool scaled; /* read from a LossScaleOptimizer; its state has variables before those of this optimizer */
     bool clips_each;  /* as in current Keras, clipnorm limits each weight's gradient; false: all together */
     float m_schedule; /* Nadam: the product of the momentum schedule before step schedule_at */
@@ -118,9 +120,15 @@ struct leati_optimizer {
 /* Creates an optimizer from a name ("adam") or {"class_name": ..., "config": ...}, with the formulas and the defaults
  * of current Keras if as_keras3 is true, otherwise with those of 2.3.1.  Keys of Keras 3 are ignored if they do not
  * change the result.
+ * `parts` has the custom optimizers.
  * Errors: LEAT_ENOTFOUND with the nearest known name; LEAT_EINVAL, LEAT_ENOTSUP an option. */
-leat_status leati_optimizer_create(leati_optimizer **out, const json_t *value, bool as_keras3,
-                                   leat_error *err);
+leat_status leati_optimizer_create_with(leati_optimizer **out, const json_t *value, bool as_keras3,
+                                        const leati_part *parts, leat_error *err);
+/* Like leati_optimizer_create_with, without custom optimizers. */
+static inline leat_status leati_optimizer_create(leati_optimizer **out, const json_t *value, bool as_keras3,
+                                                 leat_error *err) {
+    return leati_optimizer_create_with(out, value, as_keras3, NULL, err);
+}
 /* Writes {"class_name": ..., "config": ...} as Keras 2.3.1 does (new reference). */
 leat_status leati_optimizer_write(const leati_optimizer *optimizer, json_t **out, leat_error *err);
 void leati_optimizer_destroy(leati_optimizer **optimizer);

@@ -81,6 +81,18 @@ enum {
     LEATI_EXTRA_SCALARS
 };
 
+/* Fills the type descriptor of a custom optimizer, of leati_custom_optimizer_bytes.  Errors: LEAT_EINVAL the slots. */
+extern const size_t leati_custom_optimizer_bytes;
+leat_status leati_custom_optimizer_fill(leati_part *part, leat_error *err);
+/* Reads all options of a custom optimizer: those of the keys to optimizer->object, the others to optimizer->config.
+ * `ignored` (NULL-terminated) lists keys that change nothing. */
+leat_status leati_custom_optimizer_read(leati_optimizer *optimizer, const leati_part *part,
+                                        const leati_object *object, const json_t *config,
+                                        const char *const *ignored, leat_error *err);
+/* Adds the options of the keys, and what names the object (consumes the reference to config). */
+leat_status leati_custom_optimizer_write(const leati_optimizer *optimizer, json_t *config, json_t **out,
+                                         leat_error *err);
+
 /* True if the optimizer has weight decay. */
 bool leati_optimizer_decays(const leati_optimizer *optimizer);
 
