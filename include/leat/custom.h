@@ -2,7 +2,7 @@
 /* Custom losses, metrics, activations, initializers, regularizers, constraints, optimizers and cells: objects that a
  * program defines by C functions on arrays of float and registers by name (custom layers: leat/layer.h).  Models
  * that are made with the registry find the objects in files and in the arguments of leat_model_compile().
- * docs/custom.md, examples/custom_loss.c and examples/custom_parts.c show how.
+ * docs/custom.md, examples/custom_loss.c, examples/custom_parts.c and examples/custom_cell.c show how.
  *
  * All definitions begin with the same members:
  *
@@ -374,6 +374,19 @@ static inline leat_constraint_definition leat_constraint_definition_default(void
 LEAT_API LEAT_CHECKED leat_status leat_registry_add_constraint(leat_registry *registry,
                                                                const leat_constraint_definition *definition,
                                                                leat_error *err);
+
+/* ---- Recurrent cells ---- */
+
+/** Registers a custom recurrent cell: a custom layer that computes one step, in place of a cell of Keras in an RNN
+ *  layer, {"class_name": "RNN", "config": {"cell": {"class_name": "MyCell", "config": {...}}}}, or in StackedRNNCells.
+ *  Input 0 is a step (batch, features), and the other inputs are the states before it.  Output 0 is the output of the
+ *  step (batch, units), and the other outputs are the states after it, so that min_inputs, max_inputs and outputs are 1
+ *  more than the number of states.  `infer` is required; `infer` and `build` must not read the shapes of the states.
+ *  leat_layer_check_gradient checks a step.
+ *  Errors: those of leat_registry_add, and LEAT_EINVAL the numbers of inputs and outputs, or infer is missing. */
+LEAT_API LEAT_CHECKED leat_status leat_registry_add_cell(leat_registry *registry,
+                                                         const leat_layer_definition *definition,
+                                                         leat_error *err);
 
 /* ---- Optimizers ---- */
 

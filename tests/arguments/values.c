@@ -27,7 +27,7 @@ static struct {
     const leat_batch *batch;
     leat_model *model, *other, *stateful, *new_model;
     leat_registry *registry, *new_registry;
-    leat_layer_definition definition;
+    leat_layer_definition definition, cell;
     leat_loss_definition custom_loss;
     leat_metric_definition custom_metric;
     leat_activation_definition custom_activation;
@@ -186,6 +186,8 @@ static void make_models(void) {
 
     all.keys[0] = (leat_layer_key){.key = "factor", .kind = LEAT_KEY_FLOAT, .preset = "2"};
     all.definition = custom_times();
+    all.cell = custom_lstm_cell();
+    all.cell.keys = all.keys;
     all.custom_loss = custom_mse();
     all.custom_metric = custom_error();
     all.custom_activation = custom_tanh();
@@ -295,6 +297,7 @@ static const rule objects[] = {
     {"const leat_feed_position *", NULL, NULL, IN(position)},
     {"const leat_fit_options *", NULL, NULL, IN(fit)},
     {"const leat_history *", NULL, NULL, HELD(history)},
+    {"const leat_layer_definition *", NULL, "leat_registry_add_cell", IN(cell)},
     {"const leat_layer_definition *", NULL, NULL, IN(definition)},
     {"const leat_loss_definition *", NULL, NULL, IN(custom_loss)},
     {"const leat_metric_definition *", NULL, NULL, IN(custom_metric)},

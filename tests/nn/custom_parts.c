@@ -303,6 +303,126 @@ leat_optimizer_definition custom_normalized(void) {
     return d;
 }
 
+/* ---- Cells ---- */
+
+typedef struct lstm {
+    int64_t units;
+} lstm;
+
+static const leat_layer_key lstm_keys[] = {
+    {.key = "units", .kind = LEAT_KEY_INT, .offset = offsetof(lstm, units), .minimum = 1, .limited = true},
+    {.key = NULL}};
+
+static leat_status lstm_infer(const void *config, int count, const leat_tensor *inputs, leat_tensor *outputs,
+                              leat_error *err) {
+    (void)count, (void)inputs, (void)err;
+    for (int i = 0; i < 3; ++i) outputs[i].shape[1] = ((const lstm *)config)->units;
+    return LEAT_OK;
+}
+
+static leat_status lstm_build(const void *config, int count, const leat_tensor *inputs,
+                              leat_layer_weights *weights, leat_error *err) {
+    const int64_t units = ((const lstm *)config)->units;
+    (void)count;
+    leat_layer_weight kernel = leat_layer_weight_default(), recurrent = kernel, bias = kernel;
+    kernel.name = "kernel", kernel.rank = 2, kernel.shape[0] = inputs[0].shape[1],
+    kernel.shape[1] = 4 * units;
+    recurrent.name = "recurrent_kernel", recurrent.rank = 2, recurrent.shape[0] = units;
+    recurrent.shape[1] = 4 * units, recurrent.initializer = "orthogonal";
+    bias.name = "bias", bias.rank = 1, bias.shape[0] = 4 * units, bias.initializer = "zeros";
+    leat_status status = leat_layer_add_weight(weights, &kernel, err);
+    if (status == LEAT_OK) status = leat_layer_add_weight(weights, &recurrent, err);
+    return status == LEAT_OK ? leat_layer_add_weight(weights, &bias, err) : status;
+}
+
+static float sigmoid(float x) {
+    return 1 / (1 + expf(-x));
+}
+
+/* The gates of unit u of sample n: input, forget, candidate, output. */
+static void gates_of(const leat_layer_call *call, int64_t n, int64_t u, float out[4]) {
+    const int64_t features = call->weights[0].shape[0], units = call->weights[1].shape[0];
+    const float *x = (const float *)call->inputs[0].data + n * features,
+                *h = (const float *)call->inputs[1].data + n * units, *kernel = call->weights[0].data,
+                *recurrent = call->weights[1].data, *bias = call->weights[2].data;
+    for (int64_t k = 0; k < 4; ++k) {
+        float z = bias[k * units + u];
+        for (int64_t i = 0; i < features; ++i) z += x[i] * kernel[(i * 4 + k) * units + u];
+        for (int64_t i = 0; i < units; ++i) z += h[i] * recurrent[(i * 4 + k) * units + u];
+        out[k] = k == 2 ? tanhf(z) : sigmoid(z);
+    }
+}
+
+static leat_status lstm_forward(const leat_layer_call *call, leat_error *err) {
+    const int64_t units = call->weights[1].shape[0];
+    const float *c = call->inputs[2].data;
+    float *y = call->outputs[0].data, *h = call->outputs[1].data, *next = call->outputs[2].data;
+    (void)err;
+    for (int64_t n = 0; n < call->inputs[0].shape[0]; ++n)
+        for (int64_t u = 0; u < units; ++u) {
+            const int64_t k = n * units + u;
+            float gate[4];
+            gates_of(call, n, u, gate);
+            next[k] = gate[1] * c[k] + gate[0] * gate[2];
+            y[k] = h[k] = gate[3] * tanhf(next[k]);
+        }
+    return LEAT_OK;
+}
+
+/* Adds the share of one gate's argument z to the gradients. */
+static void add_gate(const leat_layer_call *call, int64_t n, int64_t column, float dz) {
+    const int64_t features = call->weights[0].shape[0], units = call->weights[1].shape[0], width = 4 * units;
+    const float *x = (const float *)call->inputs[0].data + n * features,
+                *h = (const float *)call->inputs[1].data + n * units, *kernel = call->weights[0].data,
+                *recurrent = call->weights[1].data;
+    float *dx = call->diff_inputs[0].data, *dh = call->diff_inputs[1].data, *dk = call->diff_weights[0].data,
+          *dr = call->diff_weights[1].data, *db = call->diff_weights[2].data;
+    for (int64_t i = 0; i < features; ++i) {
+        if (dk) dk[i * width + column] += dz * x[i];
+        if (dx) dx[n * features + i] += dz * kernel[i * width + column];
+    }
+    for (int64_t i = 0; i < units; ++i) {
+        if (dr) dr[i * width + column] += dz * h[i];
+        if (dh) dh[n * units + i] += dz * recurrent[i * width + column];
+    }
+    if (db) db[column] += dz;
+}
+
+static leat_status lstm_backward(const leat_layer_call *call, leat_error *err) {
+    const int64_t units = call->weights[1].shape[0];
+    const float *c = call->inputs[2].data, *next = call->outputs[2].data, *dy = call->diff_outputs[0].data,
+                *dh = call->diff_outputs[1].data, *dc = call->diff_outputs[2].data;
+    float *diff_c = call->diff_inputs[2].data;
+    (void)err;
+    for (int64_t n = 0; n < call->inputs[0].shape[0]; ++n)
+        for (int64_t u = 0; u < units; ++u) {
+            const int64_t k = n * units + u;
+            const float t = tanhf(next[k]), d = dy[k] + dh[k];
+            float g[4];
+            gates_of(call, n, u, g);
+            const float state = dc[k] + d * g[3] * (1 - t * t);
+            if (diff_c) diff_c[k] += state * g[1];
+            add_gate(call, n, u, state * g[2] * g[0] * (1 - g[0]));
+            add_gate(call, n, units + u, state * c[k] * g[1] * (1 - g[1]));
+            add_gate(call, n, 2 * units + u, state * g[0] * (1 - g[2] * g[2]));
+            add_gate(call, n, 3 * units + u, d * t * g[3] * (1 - g[3]));
+        }
+    return LEAT_OK;
+}
+
+leat_layer_definition custom_lstm_cell(void) {
+    leat_layer_definition d = leat_layer_definition_default();
+    d.class_name = "cells>MyLSTMCell";
+    d.keys = lstm_keys;
+    d.config_bytes = sizeof(lstm);
+    d.min_inputs = d.max_inputs = d.outputs = 3;
+    d.infer = lstm_infer;
+    d.build = lstm_build;
+    d.forward = lstm_forward;
+    d.backward = lstm_backward;
+    return d;
+}
+
 /* ---- The registry ---- */
 
 #define ADD(kind, definition_)                                                                               \
@@ -325,5 +445,7 @@ leat_registry *custom_parts_registry(void) {
     ADD(constraint, custom_max_norm());
     ADD(optimizer, custom_adam());
     ADD(optimizer, custom_normalized());
+    const leat_layer_definition cell = custom_lstm_cell();
+    assert_int_equal(leat_registry_add_cell(registry, &cell, NULL), LEAT_OK);
     return registry;
 }

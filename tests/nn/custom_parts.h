@@ -27,6 +27,9 @@ leat_optimizer_definition custom_adam(void);
 /* "MyNormalized": SGD on each weight's gradient divided by its norm. */
 leat_optimizer_definition custom_normalized(void);
 
+/* "cells>MyLSTMCell": LSTMCell with sigmoid gates and the key `units`. */
+leat_layer_definition custom_lstm_cell(void);
+
 /* Returns a registry of all of them; a failure fails the test. */
 leat_registry *custom_parts_registry(void);
 

@@ -331,6 +331,99 @@ static void test_optimizer_of_many_weights(void **state) {
     same_training(a, b, &data);
 }
 
+/* ---- Cells ---- */
+
+#define CELL(name)     OBJECT(name, "\"units\": 3")
+#define LEATS          OBJECT("LSTMCell", "\"units\": 3, \"recurrent_activation\": \"sigmoid\"")
+#define MASKED         LAYER("Masking", "\"batch_input_shape\": [null, 5, 4]")
+#define RNN(cell, ...) LAYER("RNN", "\"batch_input_shape\": [null, 5, 4], \"cell\": " cell __VA_ARGS__)
+
+static void same_cells(const char *own, const char *leats) {
+    leat_model *a = read_model(own), *b = read_model(leats);
+    batch data;
+    make_batch(&data, false, true);
+    memset(steps[1][3], 0, 2 * sizeof steps[1][3]); /* a Masking masks these */
+    memset(steps[2][0], 0, sizeof steps[2][0]);
+    compile(a, "mse", NULL);
+    compile(b, "mse", NULL);
+    same_training(a, b, &data);
+}
+
+static void test_cell_trains_like_lstm(void **state) {
+    (void)state;
+    same_cells(LAYERS(RNN(CELL("MyLSTMCell"))), LAYERS(RNN(LEATS)));
+    same_cells(LAYERS(RNN(CELL("MyLSTMCell"), ", \"go_backwards\": true")),
+               LAYERS(RNN(LEATS, ", \"go_backwards\": true")));
+    same_cells(LAYERS(MASKED ", " RNN(CELL("MyLSTMCell"))), LAYERS(MASKED ", " RNN(LEATS)));
+    same_cells(LAYERS(MASKED ", " RNN(CELL("MyLSTMCell"), ", \"return_sequences\": true") ", " RNN(LEATS)),
+               LAYERS(MASKED ", " RNN(LEATS, ", \"return_sequences\": true") ", " RNN(LEATS)));
+}
+
+static void test_cells_in_a_stack(void **state) {
+    (void)state;
+#define STACK(first, second) LAYERS(RNN(OBJECT("StackedRNNCells", "\"cells\": [" first ", " second "]")))
+    same_cells(STACK(CELL("MyLSTMCell"), LEATS), STACK(LEATS, LEATS));
+    same_cells(STACK(LEATS, CELL("MyLSTMCell")), STACK(LEATS, LEATS));
+#undef STACK
+}
+
+static void test_stateful_cell(void **state) {
+    (void)state;
+#define STATEFUL(cell)                                                                                       \
+    LAYERS(LAYER("RNN", "\"batch_input_shape\": [6, 5, 4], \"stateful\": true, \"cell\": " cell))
+    same_cells(STATEFUL(CELL("MyLSTMCell")), STATEFUL(LEATS));
+#undef STATEFUL
+}
+
+static void test_cell_in_a_bidirectional(void **state) {
+    (void)state;
+#define BOTH(cell)                                                                                           \
+    LAYERS(LAYER("Bidirectional",                                                                            \
+                 "\"batch_input_shape\": [null, 5, 4], \"merge_mode\": \"sum\", \"layer\": " LAYER(          \
+                     "RNN", "\"name\": \"inner\", \"cell\": " cell)))
+    same_cells(BOTH(CELL("MyLSTMCell")), BOTH(LEATS));
+#undef BOTH
+#define BOTH(activation)                                                                                     \
+    LAYERS(LAYER("Bidirectional",                                                                            \
+                 "\"batch_input_shape\": [null, 5, 4], \"merge_mode\": \"sum\", \"layer\": " LAYER(          \
+                     "GRU", "\"units\": 3, \"activation\": \"" activation "\"")))
+    same_cells(BOTH("my_tanh"), BOTH("tanh"));
+#undef BOTH
+}
+
+static void test_cell_of_current_keras(void **state) {
+    (void)state;
+    leat_error err = {0};
+    char *json = NULL;
+    leat_model *model = read_model(
+        "{\"module\": \"keras\", \"class_name\": \"Sequential\", \"config\": {\"name\": \"m\", \"layers\": ["
+        "{\"module\": \"keras.layers\", \"class_name\": \"RNN\", \"config\": {\"name\": \"r\", "
+        "\"batch_input_shape\": [null, 5, 4], \"cell\": {\"module\": null, \"class_name\": \"MyLSTMCell\", "
+        "\"config\": {\"name\": \"c\", \"trainable\": true, \"dtype\": {\"module\": \"keras\", "
+        "\"class_name\": "
+        "\"DTypePolicy\", \"config\": {\"name\": \"float32\"}, \"registered_name\": null}, \"units\": 3}, "
+        "\"registered_name\": \"cells>MyLSTMCell\"}}, \"registered_name\": null}]}, \"registered_name\": "
+        "null}");
+    assert_ok(leat_model_to_json(model, &json, &err), &err);
+    if (!strstr(json, "\"registered_name\": \"cells>MyLSTMCell\"") ||
+        !strstr(json, "\"class_name\": \"MyLSTMCell\""))
+        fail_msg("%s", json);
+    leat_string_free(json);
+    leat_model_destroy(&model);
+}
+
+static void test_checks_the_gradient_of_a_cell(void **state) {
+    (void)state;
+    leat_error err = {0};
+    double worst = 1;
+    const leat_layer_definition d = custom_lstm_cell();
+    const leat_tensor shapes[] = {leat_tensor_view(LEAT_F32, 2, (int64_t[]){2, 4}, NULL),
+                                  leat_tensor_view(LEAT_F32, 2, (int64_t[]){2, 3}, NULL),
+                                  leat_tensor_view(LEAT_F32, 2, (int64_t[]){2, 3}, NULL)};
+    assert_ok(leat_layer_check_gradient(&d, "{'units': 3}", 3, shapes, &worst, &err), &err);
+    assert_true(worst < 5e-3);
+}
+
 /* ---- Files ---- */
 
 #define ALL_PARTS                                                                                            \
@@ -504,6 +597,14 @@ static void test_refused_definitions(void **state) {
     ADD_FAILS(loss, d.size = 8, "leat_loss_definition");
 }
 
+static void test_refused_cells(void **state) {
+    (void)state;
+    leat_layer_definition d = custom_lstm_cell();
+    ADD_FAILS(cell, d.outputs = 2, "one input and one output more than the cell has states");
+    ADD_FAILS(cell, (d = custom_lstm_cell(), d.infer = NULL), "infer is missing");
+    ADD_FAILS(cell, d = custom_lstm_cell(), "registered already");
+}
+
 static void test_refused_optimizers(void **state) {
     (void)state;
     static const char *const slots[] = {"a", "b", "c", "d", NULL};
@@ -592,6 +693,12 @@ int main(void) {
         TEST(test_optimizer_trains_like_adam),
         TEST(test_optimizer_of_whole_weights),
         TEST(test_optimizer_of_many_weights),
+        TEST(test_cell_trains_like_lstm),
+        TEST(test_cells_in_a_stack),
+        TEST(test_stateful_cell),
+        TEST(test_cell_in_a_bidirectional),
+        TEST(test_cell_of_current_keras),
+        TEST(test_checks_the_gradient_of_a_cell),
         TEST(test_saved_as_h5),
         TEST(test_saved_as_keras),
         TEST(test_registered_names_of_current_keras),
@@ -602,6 +709,7 @@ int main(void) {
         TEST(test_refused_definitions),
         TEST(test_refused_metrics),
         TEST(test_refused_optimizers),
+        TEST(test_refused_cells),
         TEST(test_a_part_without_gradient_evaluates),
         TEST(test_checks_gradients),
     };

@@ -47,6 +47,8 @@ typedef struct leati_custom {
 /* Checks a definition and makes a type with one holder. */
 leat_status leati_custom_create(leati_custom **out, const leat_layer_definition *definition,
                                 leati_library *library, leat_error *err);
+/* Checks that a custom layer is a cell, and marks its type.  Errors: LEAT_EINVAL the definition. */
+leat_status leati_custom_make_cell(leati_custom *custom, leat_error *err);
 /* Removes one holder; the last one frees the type. */
 void leati_custom_release(leati_custom **custom);
 

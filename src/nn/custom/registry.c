@@ -187,28 +187,33 @@ void leat_registry_destroy(leat_registry **registry) {
     leati_free(r);
 }
 
-static leati_custom *find(const leat_registry *registry, const char *class_name) {
-    leati_custom *custom = registry ? registry->layers : NULL;
-    while (custom && (!class_name || strcmp(custom->class_name, class_name) != 0)) custom = custom->next;
-    for (int i = 0; registry && class_name && !custom && i < registry->lent_count; ++i)
-        if (strcmp(registry->lent[i]->class_name, class_name) == 0) custom = registry->lent[i];
+/* Returns the layer of this name, with its package unless `bare`. */
+static leati_custom *find_named(const leat_registry *registry, const char *class_name, bool bare) {
+    leati_custom *custom = registry->layers;
+    while (custom && !leati_name_matches(custom->class_name, class_name, bare)) custom = custom->next;
+    for (int i = 0; !custom && i < registry->lent_count; ++i)
+        if (leati_name_matches(registry->lent[i]->class_name, class_name, bare)) custom = registry->lent[i];
     return custom;
 }
 
-leat_status leat_registry_add(leat_registry *registry, const leat_layer_definition *definition,
-                              leat_error *err) {
-    LEATI_GIVEN(registry, err);
-    LEATI_GIVEN(definition, err);
+static leati_custom *find(const leat_registry *registry, const char *class_name) {
+    if (!registry || !class_name) return NULL;
+    leati_custom *custom = find_named(registry, class_name, false);
+    return custom ? custom : find_named(registry, class_name, true);
+}
+
+static leat_status add(leat_registry *registry, const leat_layer_definition *definition, bool cell,
+                       leat_error *err) {
     static const char *const taken[] = {"Lambda", "Sequential", "Model", "Functional"};
     leati_custom *custom = NULL;
     LEATI_TRY(leati_custom_create(&custom, definition, registry->opening, err));
     bool known = leati_layer_find(custom->class_name) != NULL;
     for (size_t i = 0; i < sizeof taken / sizeof taken[0]; ++i)
         known |= strcmp(custom->class_name, taken[i]) == 0;
-    leat_status status = LEAT_OK;
-    if (known)
+    leat_status status = cell ? leati_custom_make_cell(custom, err) : LEAT_OK;
+    if (status == LEAT_OK && known)
         status = leati_fail(err, LEAT_EINVAL, "%s: Keras has a layer of this name", custom->class_name);
-    else if (find(registry, custom->class_name))
+    else if (status == LEAT_OK && find(registry, custom->class_name))
         status = leati_fail(err, LEAT_EINVAL, "%s: a layer of this name is registered already",
                             custom->class_name);
     if (status != LEAT_OK) {
@@ -218,6 +223,32 @@ leat_status leat_registry_add(leat_registry *registry, const leat_layer_definiti
     custom->next = registry->layers;
     registry->layers = custom;
     return LEAT_OK;
+}
+
+leat_status leat_registry_add(leat_registry *registry, const leat_layer_definition *definition,
+                              leat_error *err) {
+    LEATI_GIVEN(registry, err);
+    LEATI_GIVEN(definition, err);
+    return add(registry, definition, false, err);
+}
+
+leat_status leati_custom_make_cell(leati_custom *custom, leat_error *err) {
+    const leat_layer_definition *d = &custom->definition;
+    if (d->outputs < 2 || d->min_inputs != d->outputs || d->max_inputs != d->outputs)
+        return leati_fail(err, LEAT_EINVAL,
+                          "%s: expected one input and one output more than the cell has states (min_inputs = "
+                          "max_inputs = outputs, at least 2), received %d, %d and %d",
+                          custom->class_name, (int)d->min_inputs, (int)d->max_inputs, (int)d->outputs);
+    if (!d->infer) return leati_fail(err, LEAT_EINVAL, "%s: infer is missing", custom->class_name);
+    custom->type.cell_states = d->outputs - 1;
+    return LEAT_OK;
+}
+
+leat_status leat_registry_add_cell(leat_registry *registry, const leat_layer_definition *definition,
+                                   leat_error *err) {
+    LEATI_GIVEN(registry, err);
+    LEATI_GIVEN(definition, err);
+    return add(registry, definition, true, err);
 }
 
 leat_status leat_registry_load(leat_registry *registry, const char *path, leat_error *err) {

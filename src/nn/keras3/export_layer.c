@@ -300,7 +300,8 @@ static leat_status wrap(const char *class_name, const char *module, json_t *conf
                         leat_error *err) {
     const char *name = leati_keras3_class(class_name);
     bool is_public = module && strcmp(module, "keras.layers") == 0;
-    *out = leati_keras3_object(module, name, config);
+    const char *mark = strrchr(name, '>'); /* the end of a custom layer's package */
+    *out = leati_keras3_object(module, mark ? mark + 1 : name, config);
     if (*out && (is_public || json_object_set_new(*out, "registered_name", json_string(name)) == 0))
         return LEAT_OK;
     json_decref(*out);

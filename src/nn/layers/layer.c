@@ -128,7 +128,11 @@ static leat_status configure(leati_layer *layer, const json_t *config, const lea
     LEATI_TRY(read_input_shape(layer, config, err));
     LEATI_TRY(read_activity(layer, config, reader, err));
     LEATI_TRY(leati_fields_read_with(layer->type->fields, common_keys, config, reader, layer->config, err));
-    return layer->type->check ? layer->type->check(layer, err) : LEAT_OK;
+    if (!layer->type->check) return LEAT_OK;
+    layer->reader = reader;
+    leat_status status = layer->type->check(layer, err);
+    layer->reader = NULL;
+    return status;
 }
 
 leat_status leati_layer_create(leati_layer **out, const leati_layer_type *type, const json_t *config,

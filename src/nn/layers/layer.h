@@ -56,6 +56,8 @@ struct leati_layer {
      * and first_outer_state on. */
     leati_layer *outer;
     int32_t first_outer_weight, first_outer_state;
+    const struct leati_layer_reader
+        *reader; /* for check: what the configuration was read with; otherwise NULL */
 };
 
 /* The state of a lowering. */
@@ -105,7 +107,10 @@ struct leati_layer_type {
     size_t config_bytes;
     const leati_field
         *fields; /* without the keys that every layer has: name, trainable, dtype, batch_input_shape */
-    int32_t min_inputs, max_inputs;      /* 1, 1 for most */
+    int32_t min_inputs, max_inputs; /* 1, 1 for most */
+    /* Above 0: the type is a custom cell, one step of an RNN, and this is the number of its states.  Its inputs are
+     * (batch, features) and the states, its outputs the output of the step and the new states. */
+    int32_t cell_states;
     const leati_old_preset *old_presets; /* ends with a NULL key; NULL: none */
     leati_masking masking;
     leati_steps steps;

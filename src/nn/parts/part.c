@@ -21,7 +21,6 @@ static const struct {
     [LEATI_PART_REGULARIZER] = {"regularizer", "leat_registry_add_regularizer"},
     [LEATI_PART_CONSTRAINT] = {"constraint", "leat_registry_add_constraint"},
     [LEATI_PART_OPTIMIZER] = {"optimizer", "leat_registry_add_optimizer"},
-    [LEATI_PART_CELL] = {"cell", "leat_registry_add_cell"},
 };
 
 const char *leati_part_noun(leati_part_kind kind) {
@@ -166,10 +165,10 @@ void leati_snake_name(const char *name, char out[LEAT_NAME_BYTES]) {
     out[used] = '\0';
 }
 
-static bool matches(const char *part_name, const char *name) {
-    const char *part_bare = leati_bare_name(part_name), *bare = leati_bare_name(name);
-    if (strcmp(part_name, name) == 0) return true;
-    return (part_bare == part_name || bare == name) && strcmp(part_bare, bare) == 0;
+bool leati_name_matches(const char *a, const char *b, bool bare) {
+    const char *bare_a = leati_bare_name(a), *bare_b = leati_bare_name(b);
+    if (!bare || strcmp(a, b) == 0) return strcmp(a, b) == 0;
+    return (bare_a == a || bare_b == b) && strcmp(bare_a, bare_b) == 0;
 }
 
 const leati_part *leati_part_find(const leati_part *parts, leati_part_kind kind, const leati_object *object,
@@ -178,7 +177,7 @@ const leati_part *leati_part_find(const leati_part *parts, leati_part_kind kind,
     for (const leati_part *part = parts; part; part = part->next)
         if (part->kind == kind && strcmp(part->name, full) == 0) return part;
     for (const leati_part *part = is_builtin ? NULL : parts; part; part = part->next)
-        if (part->kind == kind && matches(part->name, full)) return part;
+        if (part->kind == kind && leati_name_matches(part->name, full, true)) return part;
     return NULL;
 }
 

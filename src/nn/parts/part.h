@@ -27,8 +27,7 @@ typedef enum leati_part_kind {
     LEATI_PART_INITIALIZER,
     LEATI_PART_REGULARIZER,
     LEATI_PART_CONSTRAINT,
-    LEATI_PART_OPTIMIZER,
-    LEATI_PART_CELL
+    LEATI_PART_OPTIMIZER
 } leati_part_kind;
 
 /* The members that all definitions of leat/custom.h have. */
@@ -85,6 +84,8 @@ void leati_part_release(const leati_part **part);
 
 /* Returns "MyLoss" of "package>MyLoss". */
 const char *leati_bare_name(const char *name);
+/* True if both names are equal; if `bare`, also if they are equal without the package that only one of them has. */
+bool leati_name_matches(const char *a, const char *b, bool bare);
 /* True if a name is that of a class: it begins with a capital letter. */
 bool leati_is_class_name(const char *name);
 /* Writes "my_loss" for "package>MyLoss". */

@@ -37,11 +37,12 @@ static leat_status configure_copy(json_t *layer_config, const leati_layer *layer
     return set ? LEAT_OK : leati_fail(err, LEAT_ENOMEM, "no memory for the layer's copies");
 }
 
-static leat_status create_copy(const leati_layer *layer, bool backward, leati_layer **out, leat_error *err) {
+static leat_status create_copy(const leati_layer *layer, bool backward, const leati_layer_reader *reader,
+                               leati_layer **out, leat_error *err) {
     json_t *layer_config = NULL;
     LEATI_TRY(leati_layer_config(layer, &layer_config, err));
     leat_status status = configure_copy(layer_config, layer, backward, err);
-    if (status == LEAT_OK) status = leati_layer_create(out, layer->type, layer_config, NULL, err);
+    if (status == LEAT_OK) status = leati_layer_create(out, layer->type, layer_config, reader, err);
     json_decref(layer_config);
     return status;
 }
@@ -52,7 +53,8 @@ static leat_status check(leati_layer *layer, leat_error *err) {
         return leati_fail(err, LEAT_ENOTSUP, "layer: expected a recurrent layer, received %s",
                           c->layer ? c->layer->type->class_name : "none");
     for (int i = 0; i < 2; ++i) {
-        LEATI_TRY(leati_prefix(create_copy(c->layer, i == 1, &c->copies[i], err), err, "layer"));
+        LEATI_TRY(
+            leati_prefix(create_copy(c->layer, i == 1, layer->reader, &c->copies[i], err), err, "layer"));
         leati_layer_adopt(layer, c->copies[i]);
     }
     return LEAT_OK;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* RNN: a layer around a cell.  StackedRNNCells: several cells that act as one; each cell processes all steps before
- * the next cell begins.  Source: keras.layers.RNN, keras.layers.StackedRNNCells. */
+ * the next cell begins.  A custom cell (leat_registry_add_cell) is called once for each step.
+ * Source: keras.layers.RNN, keras.layers.StackedRNNCells. */
 #include <string.h>
 
 #include "base/error.h"
 #include "nn/layers/rnn/lstm_gru_common.h"
+#include "nn/layers/rnn/rnn_unrolled.h"
 #include "nn/layers/types.h"
 #include "nn/layers/wrapping.h"
 
@@ -22,21 +24,70 @@ static bool is_stack(const leati_layer *cell) {
     return cell->type == &leati_layer_stacked_rnn_cells;
 }
 
+static bool is_custom(const leati_layer *cell) {
+    return cell->type->cell_states > 0;
+}
+
 static int32_t states_of(const leati_layer *cell) {
+    if (is_custom(cell)) return cell->type->cell_states;
     return is_stack(cell) ? ((const stack *)cell->config)->state_count
                           : ((const leati_recurrent *)cell->config)->recurrence.state_count;
 }
 
-static int64_t units_of(const leati_layer *cell) {
-    if (!is_stack(cell)) return ((const leati_recurrent *)cell->config)->units;
+/* Writes the inputs of a custom cell to `inputs`: a step and the states, whose sizes are not known. */
+static int cell_inputs(const leati_layer *cell, int64_t batch, int64_t features, leati_shape *inputs) {
+    inputs[0] = (leati_shape){.rank = 2, .dims = {batch, features}};
+    for (int i = 1; i <= states_of(cell); ++i) inputs[i] = (leati_shape){.rank = 2, .dims = {batch, -1}};
+    return 1 + states_of(cell);
+}
+
+static leat_status infer_custom(const leati_layer *cell, int64_t batch, int64_t features, leati_shape *output,
+                                leati_shape *states, leat_error *err) {
+    leati_shape inputs[LEATI_LAYER_MAX_OUTPUTS], outputs[LEATI_LAYER_MAX_OUTPUTS];
+    int count = 1;
+    LEATI_TRY(
+        leati_layer_infer(cell, cell_inputs(cell, batch, features, inputs), inputs, outputs, &count, err));
+    *output = outputs[0];
+    for (int i = 0; i < states_of(cell); ++i) states[i] = outputs[1 + i];
+    if (output->rank == 2 && output->dims[1] > 0) return LEAT_OK;
+    return leati_shape_unexpected(output, "its infer to give an output (batch, units)", err);
+}
+
+/* Infers the shapes of a step's output and of the states. */
+static leat_status infer_step(const leati_layer *cell, int64_t batch, int64_t features, leati_shape *output,
+                              leati_shape *states, leat_error *err) {
+    if (is_custom(cell))
+        return leati_prefix(infer_custom(cell, batch, features, output, states, err), err, "%s",
+                            cell->type->class_name);
+    if (!is_stack(cell)) {
+        const int64_t units = ((const leati_recurrent *)cell->config)->units;
+        *output = (leati_shape){.rank = 2, .dims = {batch, units}};
+        for (int32_t i = 0; i < states_of(cell); ++i) states[i] = *output;
+        return LEAT_OK;
+    }
     const stack *s = cell->config;
-    return units_of(s->cells.items[s->cells.count - 1]);
+    for (int32_t i = 0; i < s->cells.count; ++i) {
+        LEATI_TRY(infer_step(s->cells.items[i], batch, features, output, states, err));
+        states += states_of(s->cells.items[i]);
+        features = output->dims[1];
+    }
+    return LEAT_OK;
+}
+
+/* Declares the weights of a cell.  input is (batch, steps, features); a cell only needs the features. */
+static leat_status build_cell(leati_layer *layer, leati_layer *cell, const char *scope,
+                              const leati_shape *input, leat_error *err) {
+    leati_shape inputs[LEATI_LAYER_MAX_OUTPUTS];
+    if (!is_custom(cell)) return leati_layer_build_inner(layer, cell, scope, 1, input, err);
+    const int count = cell_inputs(cell, input->dims[0], input->dims[input->rank - 1], inputs);
+    return leati_layer_build_inner(layer, cell, scope, count, inputs, err);
 }
 
 static leat_status expect_cell(const leati_layer *cell, leat_error *err) {
-    if (cell && (is_stack(cell) || leati_recurrent_is_cell(cell->type))) return LEAT_OK;
+    if (cell && (is_stack(cell) || is_custom(cell) || leati_recurrent_is_cell(cell->type))) return LEAT_OK;
     return leati_fail(err, LEAT_ENOTSUP,
-                      "cell: expected SimpleRNNCell, GRUCell, LSTMCell or StackedRNNCells, received %s",
+                      "cell: expected SimpleRNNCell, GRUCell, LSTMCell, StackedRNNCells or a cell that is "
+                      "registered (leat_registry_add_cell), received %s",
                       cell ? cell->type->class_name : "none");
 }
 
@@ -57,13 +108,15 @@ static leat_status check_stack(leati_layer *layer, leat_error *err) {
 static leat_status build_stack(leati_layer *layer, int input_count, const leati_shape *inputs,
                                leat_error *err) {
     const stack *s = layer->config;
-    leati_shape shape = inputs[0];
+    leati_shape shape = inputs[0], output, states[LEATI_MAX_STATES];
     char scope[16];
+    (void)input_count;
     for (int32_t i = 0; i < s->cells.count; ++i) {
         leati_layer *cell = s->cells.items[i];
         snprintf(scope, sizeof scope, "cell_%d", (int)i);
-        LEATI_TRY(leati_layer_build_inner(layer, cell, scope, input_count, &shape, err));
-        shape.dims[shape.rank - 1] = units_of(cell);
+        LEATI_TRY(build_cell(layer, cell, scope, &shape, err));
+        LEATI_TRY(infer_step(cell, shape.dims[0], shape.dims[shape.rank - 1], &output, states, err));
+        shape.dims[shape.rank - 1] = output.dims[1];
     }
     return LEAT_OK;
 }
@@ -113,27 +166,11 @@ static leat_status check(leati_layer *layer, leat_error *err) {
     return LEAT_OK;
 }
 
-/* Writes the shapes of the cell's states to `states`. */
-static void cell_states(const leati_layer *cell, int64_t batch, leati_shape *states) {
-    if (!is_stack(cell)) {
-        for (int32_t i = 0; i < states_of(cell); ++i)
-            states[i] = (leati_shape){.rank = 2, .dims = {batch, units_of(cell)}};
-        return;
-    }
-    const stack *s = cell->config;
-    for (int32_t i = 0; i < s->cells.count; ++i) {
-        cell_states(s->cells.items[i], batch, states);
-        states += states_of(s->cells.items[i]);
-    }
-}
-
 static leat_status shapes(const leati_layer *layer, const leati_shape *input, leati_shape *output,
                           leati_shape *states, leat_error *err) {
     const config *c = layer->config;
     if (input->rank != 3) return leati_shape_unexpected(input, "a sequence (batch, steps, features)", err);
-    *output = (leati_shape){.rank = 2, .dims = {input->dims[0], units_of(c->cell)}};
-    cell_states(c->cell, input->dims[0], states);
-    return LEAT_OK;
+    return infer_step(c->cell, input->dims[0], input->dims[2], output, states, err);
 }
 
 static void run_cell(const leati_layer *cell, leati_lowering *lowering, leati_scan_call *call);
@@ -159,7 +196,52 @@ static void run_stack(const stack *s, leati_lowering *lowering, leati_scan_call 
     call->last = inner.last;
 }
 
+/* The steps of a custom cell. */
+typedef struct custom_steps {
+    const leati_layer *cell;
+    leati_lowering lowering;
+} custom_steps;
+
+/* The states of the loop are the cell's output, which no step reads, and the cell's states. */
+static void custom_step(const void *context, leati_graph *g, leati_value x, const leati_value *before,
+                        leati_value *after) {
+    custom_steps *steps = (custom_steps *)(uintptr_t)context;
+    leati_value inputs[LEATI_LAYER_MAX_OUTPUTS] = {x};
+    (void)g;
+    memcpy(inputs + 1, before + 1, (size_t)states_of(steps->cell) * sizeof *inputs);
+    steps->lowering.stream += 1; /* each step has random numbers of its own */
+    steps->cell->type->lower(steps->cell, &steps->lowering, 1 + states_of(steps->cell), inputs, after);
+}
+
+static void run_custom(const leati_layer *cell, leati_lowering *lowering, leati_scan_call *call) {
+    leati_graph *g = lowering->graph;
+    const leati_desc x = *leati_graph_desc(g, call->x);
+    custom_steps steps = {.cell = cell, .lowering = *lowering};
+    leati_scan_call inner = *call;
+    leati_shape output, states[LEATI_MAX_STATES];
+    leat_error err = {0};
+    leat_status status = infer_step(cell, x.shape[0], x.shape[x.rank - 1], &output, states, &err);
+    if (status != LEAT_OK) {
+        leati_graph_fail(g, status, "%s", err.message);
+        return;
+    }
+    steps.lowering.stream = leati_stream(lowering->stream, cell->name);
+    inner.initial[0] = leati_full(g, output.rank, output.dims, 0);
+    for (int i = 0; i < states_of(cell); ++i)
+        inner.initial[1 + i] = call->initial[i] != LEATI_NONE
+                                   ? call->initial[i]
+                                   : leati_full(g, states[i].rank, states[i].dims, 0);
+    leati_steps_run(g, &inner, call->x, 1 + states_of(cell), custom_step, &steps);
+    call->sequence = inner.sequence;
+    call->last = inner.last;
+    memcpy(call->states, inner.states + 1, (size_t)states_of(cell) * sizeof *call->states);
+}
+
 static void run_cell(const leati_layer *cell, leati_lowering *lowering, leati_scan_call *call) {
+    if (is_custom(cell)) {
+        run_custom(cell, lowering, call);
+        return;
+    }
     if (is_stack(cell)) {
         run_stack(cell->config, lowering, call);
         return;
@@ -182,7 +264,10 @@ static leat_status infer(const leati_layer *layer, int input_count, const leati_
 
 static leat_status build(leati_layer *layer, int input_count, const leati_shape *inputs, leat_error *err) {
     const config *c = layer->config;
-    LEATI_TRY(leati_layer_build_inner(layer, c->cell, NULL, input_count, inputs, err));
+    if (is_custom(c->cell))
+        LEATI_TRY(build_cell(layer, c->cell, NULL, &inputs[0], err));
+    else
+        LEATI_TRY(leati_layer_build_inner(layer, c->cell, NULL, input_count, inputs, err));
     return leati_recurrence_build(layer, &scan, inputs, err);
 }
 
