@@ -86,7 +86,9 @@ static void unknown_words_have_a_fitting_hint(void **state) {
     refused("fit m.h5 npz:d.npz --loss mse", "unexpected argument 'npz:d.npz': give data with --train SPEC");
     refused("evaluate m.h5 npz:d.npz", "unexpected argument 'npz:d.npz': give data with --data SPEC");
     fails("fit small.json --train npz:d.npz --loss nosuchthing",
-          "unknown loss 'nosuchthing'\ntry: leat list losses");
+          "unknown loss 'nosuchthing': one of your own is written in C and registered under this name "
+          "(leat_registry_add_loss in leat/custom.h; a plugin for the command: --layers)\n"
+          "try: leat list losses");
     fails("fit small.json --train npz:d.npz --loss mse --metrics acc,nosuchthing", "try: leat list losses");
     fails("fit small.json --train npz:d.npz --loss mse --optimizer nosuchthing", "leat list optimizers");
     fails("fit small.json --train npz:d.npz --loss mse --arithmetic keras4",

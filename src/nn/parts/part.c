@@ -64,15 +64,20 @@ static leat_status check_key(const leati_part_spec *spec, int index, leat_error 
     return LEAT_OK;
 }
 
+static leat_status check_keys(const leati_part_spec *spec, int *count, leat_error *err) {
+    for (*count = 0; spec->keys && spec->keys[*count].key; ++*count) {
+        if (*count == MAX_KEYS) return leati_fail(err, LEAT_EINVAL, "expected at most %d keys", MAX_KEYS);
+        LEATI_TRY(check_key(spec, *count, err));
+    }
+    return LEAT_OK;
+}
+
 static leat_status make_fields(leati_part *part, leat_error *err) {
     const leati_part_spec *spec = &part->spec;
-    int count = 0;
+    int count;
     if (spec->config_bytes > PTRDIFF_MAX / 2)
         return leati_fail(err, LEAT_EINVAL, "config_bytes: %zu is out of range", spec->config_bytes);
-    for (; spec->keys && spec->keys[count].key; ++count) {
-        if (count == MAX_KEYS) return leati_fail(err, LEAT_EINVAL, "expected at most %d keys", MAX_KEYS);
-        LEATI_TRY(check_key(spec, count, err));
-    }
+    LEATI_TRY(check_keys(spec, &count, err));
     part->fields = leati_calloc((size_t)count + 1, sizeof *part->fields);
     if (!part->fields) return leati_fail_memory(err, ((size_t)count + 1) * sizeof *part->fields, "keys");
     for (int i = 0; i < count; ++i) {
