@@ -12,6 +12,7 @@
 #include "base/memory.h"
 #include "nn/model/model.h"
 #include "nn/custom_layers.h"
+#include "nn/custom_parts.h"
 #include "nn/run.h"
 #include "support/memory_failing.h"
 
@@ -181,6 +182,40 @@ static leat_status use_custom_layers(leat_model **model, leat_error *err) {
     return status == LEAT_OK ? clone(model, err) : status;
 }
 
+#define TRY_ADD(kind, definition_)                                                                           \
+    do {                                                                                                     \
+        const leat_##kind##_definition definition = (definition_);                                           \
+        if (status == LEAT_OK) status = leat_registry_add_##kind(registry, &definition, err);                \
+    } while (0)
+
+/* Custom parts: registers them, reads a model with them, compiles it, writes and clones it. */
+static leat_status use_custom_parts(leat_model **model, leat_error *err) {
+    static const char json[] =
+        "{\"class_name\": \"Sequential\", \"config\": {\"name\": \"m\", \"layers\": [{\"class_name\": "
+        "\"Dense\", "
+        "\"config\": {\"batch_input_shape\": [null, 4], \"units\": 3, \"activation\": \"my_tanh\", "
+        "\"kernel_initializer\": {\"class_name\": \"MyUniform\", \"config\": {\"seed\": 3}}, "
+        "\"kernel_regularizer\": "
+        "\"MyL2\", \"kernel_constraint\": \"MyMaxNorm\"}}]}}";
+    leat_registry *registry = NULL;
+    leat_compile_options compile = leat_compile_options_default();
+    leat_status status = leat_registry_create(&registry, err);
+    TRY_ADD(activation, custom_tanh());
+    TRY_ADD(initializer, custom_uniform());
+    TRY_ADD(regularizer, custom_l2());
+    TRY_ADD(constraint, custom_max_norm());
+    TRY_ADD(loss, custom_mse());
+    TRY_ADD(metric, custom_error());
+    TRY_ADD(optimizer, custom_adam());
+    if (status == LEAT_OK) status = leat_model_from_json_with(model, json, registry, err);
+    compile.loss = "MyMse";
+    compile.metrics = "MyError,MyMse";
+    compile.optimizer = "MyAdam";
+    if (status == LEAT_OK) status = leat_model_compile(*model, &compile, err);
+    leat_registry_destroy(&registry);
+    return status == LEAT_OK ? clone(model, err) : status;
+}
+
 static void *allocate(size_t bytes) {
     return leati_calloc(bytes, 1);
 }
@@ -200,6 +235,7 @@ static void test_build(void **state) {
     (void)state;
     sweep(build, false, 100);
     sweep(use_custom_layers, false, 20);
+    sweep(use_custom_parts, false, 60);
     sweep(clone, true, 50);
     sweep(cut, true, 60);
     sweep(grow, true, 60);
