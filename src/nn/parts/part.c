@@ -281,9 +281,3 @@ json_t *leati_part_value_keras3(const leati_part *parts, leati_part_kind kind, c
     return json_pack("{s:s, s:s, s:O, s:s}", "module", "builtins", "class_name", "function", "config", value,
                      "registered_name", "function");
 }
-
-bool leati_part_object_equal(const leati_part_object *a, const leati_part_object *b) {
-    if (!a || !b) return a == b;
-    return a->part == b->part &&
-           memcmp(leati_part_settings(a), leati_part_settings(b), a->part->spec.config_bytes) == 0;
-}

@@ -121,15 +121,6 @@ leat_status leati_part_object_write(const leati_part_object *object, const char 
  * part of the list, or without memory. */
 json_t *leati_part_value_keras3(const leati_part *parts, leati_part_kind kind, const json_t *value);
 
-/* True if both are NULL, or have the same part and equal configurations. */
-bool leati_part_object_equal(const leati_part_object *a, const leati_part_object *b);
-
-/* Checks that `function` of a definition is not missing. */
-#define LEATI_PART_NEEDS(definition, function, err)                                                          \
-    do {                                                                                                     \
-        if (!(definition)->function) return leati_fail((err), LEAT_EINVAL, #function " is missing");         \
-    } while (0)
-
 /* Returns the view of an argument of a call. */
 static inline leat_tensor leati_part_view(const leati_desc *desc, void *data) {
     return leat_tensor_view(desc->dtype, desc->rank, desc->shape, data);
