@@ -263,13 +263,14 @@ LEAT_API LEAT_CHECKED leat_status leat_model_load_using(leat_model **out, const 
                                                         leat_error *err);
 
 /** Saves the model, like model.save(path, include_optimizer).  A path that ends in ".keras" gets an archive of current
- *  Keras; any other path gets a .h5 file, in the form of the Keras that the model came from (2.3.1 for a model that was
- *  built in C).  The file is replaced atomically (leat_file_replace): symbolic links are followed, and on failure the
- *  old file is unchanged.
+ *  Keras; a path that ends in ".onnx" gets the prediction of the model for other programs (docs/formats/onnx.md), which
+ *  leat does not load; any other path gets a .h5 file, in the form of the Keras that the model came from (2.3.1 for a
+ *  model that was built in C).  The file is replaced atomically (leat_file_replace): symbolic links are followed, and
+ *  on failure the old file is unchanged.
  *  @param include_optimizer  True: the file also contains the arguments of compile and the optimizer's state, if
  *  the model is compiled.
  *  Errors: LEAT_EINVAL the path is not a regular file; LEAT_EIO; LEAT_ENOTSUP current Keras does not have a layer, or
- *  computes it in another way: the message names the layer; LEAT_ENOMEM.
+ *  computes it in another way, or ONNX cannot represent it: the message names the layer; LEAT_ENOMEM.
  *  Threads: a call on the model, which is not changed. */
 LEAT_API LEAT_CHECKED leat_status leat_model_save(const leat_model *model, const char *path,
                                                   bool include_optimizer, leat_error *err);
@@ -329,7 +330,9 @@ typedef enum leat_model_format {
     LEAT_MODEL_FORMAT_H5 = 0,
     /** The file of current Keras: the archive that leat_model_save writes for a path that ends in ".keras", and the
      *  weights that leat_model_save_weights writes for a path that ends in ".weights.h5". */
-    LEAT_MODEL_FORMAT_KERAS = 1
+    LEAT_MODEL_FORMAT_KERAS = 1,
+    /** ONNX, as leat_model_save writes it for a path that ends in ".onnx".  Only for leat_model_save_memory. */
+    LEAT_MODEL_FORMAT_ONNX = 2
 } leat_model_format;
 
 /** Like leat_model_load_with, but the content of the file is in memory: a .h5 file, a .keras archive or an

@@ -10,6 +10,7 @@
 #include "base/os/file.h"
 #include "formats/keras3.h"
 #include "formats/keras_h5.h"
+#include "formats/onnx/onnx.h"
 #include "json/json.h"
 
 leat_status leati_keras_h5_write_json(leati_h5 *file, const char *name, const json_t *value,
@@ -122,7 +123,8 @@ static leat_status check_format(leat_model_format format, leat_error *err) {
     if (format == LEAT_MODEL_FORMAT_H5 || format == LEAT_MODEL_FORMAT_KERAS) return LEAT_OK;
     return leati_fail(
         err, LEAT_EINVAL,
-        "format: expected LEAT_MODEL_FORMAT_H5 (%d) or LEAT_MODEL_FORMAT_KERAS (%d), received %d",
+        "format: expected LEAT_MODEL_FORMAT_H5 (%d), LEAT_MODEL_FORMAT_KERAS (%d) or another one that the "
+        "function can write, received %d",
         (int)LEAT_MODEL_FORMAT_H5, (int)LEAT_MODEL_FORMAT_KERAS, (int)format);
 }
 
@@ -130,6 +132,7 @@ leat_status leat_model_save(const leat_model *model, const char *path, bool incl
                             leat_error *err) {
     LEATI_GIVEN(model, err);
     LEATI_GIVEN(path, err);
+    if (ends_with(path, ".onnx")) return leati_onnx_save(model, path, err);
     return ends_with(path, ".keras") ? save_archive(model, path, include_optimizer, err)
                                      : replace(path, write_model, model, include_optimizer, err);
 }
@@ -141,6 +144,7 @@ leat_status leat_model_save_memory(const leat_model *model, leat_model_format fo
     LEATI_GIVEN(bytes, err);
     *bytes = 0;
     LEATI_GIVEN(model, err);
+    if (format == LEAT_MODEL_FORMAT_ONNX) return leati_onnx_save_memory(model, out, bytes, err);
     LEATI_TRY(check_format(format, err));
     return format == LEAT_MODEL_FORMAT_KERAS
                ? archive_to_memory(model, include_optimizer, out, bytes, err)

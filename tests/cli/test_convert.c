@@ -29,7 +29,7 @@ static size_t predictions(const char *model, char *content, size_t room) {
 }
 
 static void train_model(void) {
-    runs(FIT "--epochs 1 --out run --verbose 0");
+    runs(FIT "--epochs 1 --out run --overwrite --verbose 0");
 }
 
 static void models_keep_their_predictions(void **state) {
@@ -59,6 +59,22 @@ static void models_keep_their_predictions(void **state) {
     assert_int_equal(system("rm -f .out .err"), 0);
 }
 
+/* ModelProto begins with the version of the file (field 1) and that of the operators (field 8). */
+static void onnx_files_are_written(void **state) {
+    (void)state;
+    static const unsigned char begin[] = {0x08, 8, 0x42, 4, 0x0a, 0, 0x10, 17};
+    unsigned char found[sizeof begin] = {0};
+    train_model();
+    runs("convert run/model.h5 m.onnx");
+    FILE *file = fopen("m.onnx", "rb");
+    assert_non_null(file);
+    assert_int_equal(fread(found, 1, sizeof found, file), sizeof found);
+    fclose(file);
+    remove("m.onnx");
+    assert_memory_equal(found, begin, sizeof begin);
+    assert_int_equal(system("rm -f .out .err"), 0);
+}
+
 static void what_is_missing_is_told(void **state) {
     (void)state;
     refused("convert small.json x.keras", "'small.json' has no weights, which a .keras file has");
@@ -66,7 +82,10 @@ static void what_is_missing_is_told(void **state) {
     refused("convert w.weights.h5 x.keras",
             "'w.weights.h5' has weights only; name the model that they belong to with --model");
     refused("convert small.json x.txt",
-            "expected a file name that ends in one of .weights.h5, .h5, .keras, .json");
+            "expected a file name that ends in one of .weights.h5, .h5, .keras, .json, .onnx");
+    refused("convert small.json x.onnx", "'small.json' has no weights, which a .onnx file has");
+    refused("convert x.onnx x.h5",
+            "'x.onnx': leat writes .onnx files and does not read them; convert the Keras file");
     refused("convert small.txt x.h5", "'small.txt': expected a file name that ends in one of");
     refused("convert small.json", "IN OUT is missing");
     refused("convert a.h5 b.h5 c.h5", "unexpected argument 'c.h5'");
@@ -77,6 +96,7 @@ static void what_is_missing_is_told(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(models_keep_their_predictions),
+        cmocka_unit_test(onnx_files_are_written),
         cmocka_unit_test(what_is_missing_is_told),
     };
     return cmocka_run_group_tests(tests, enter, leave);

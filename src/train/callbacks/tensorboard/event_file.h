@@ -6,7 +6,7 @@
 
 #include "leat/checkpoint.h"
 #include "leat/error.h"
-#include "train/callbacks/tensorboard/message.h"
+#include "formats/protobuf/message.h"
 
 /* A file of events.  It is created when the first event is written. */
 typedef struct leati_event_file {

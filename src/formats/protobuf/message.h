@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Encodes protocol buffers: a message is a sequence of fields, each with its number.  Source: the encoding page of
- * protobuf.dev.  Room: train. */
-#ifndef LEATI_TRAIN_TENSORBOARD_MESSAGE_H
-#define LEATI_TRAIN_TENSORBOARD_MESSAGE_H
+ * protobuf.dev. */
+#ifndef LEATI_FORMATS_PROTOBUF_MESSAGE_H
+#define LEATI_FORMATS_PROTOBUF_MESSAGE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,6 +31,16 @@ void leati_message_bytes(leati_message *message, int field, const void *data, si
 /* Appends a field of type string.  Its bytes that are not UTF-8 become '?', since readers refuse a message with other
  * strings. */
 void leati_message_text(leati_message *message, int field, const char *text);
+
+/* Appends a field of type float. */
+void leati_message_float(leati_message *message, int field, float value);
+/* Appends a field that is a message; appends the fields of another message. */
+void leati_message_inner(leati_message *message, int field, const leati_message *inner);
+void leati_message_append(leati_message *message, const leati_message *other);
+/* Appends the key and the length of a field of `bytes` bytes, which the caller writes behind the message itself. */
+void leati_message_begin_bytes(leati_message *message, int field, size_t bytes);
+/* Removes all fields; keeps the memory. */
+void leati_message_clear(leati_message *message);
 
 /* Begin and end a field that is a message: the fields between the two calls belong to the inner message.  begin
  * returns the position that end needs. */

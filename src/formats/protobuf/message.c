@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Encodes protocol buffers.  Room: train. */
-#include "train/callbacks/tensorboard/message.h"
+/* Encodes protocol buffers.  Room: formats. */
+#include "formats/protobuf/message.h"
 
 #include <string.h>
 
 #include "base/memory.h"
 
-enum { WIRE_VARINT = 0, WIRE_64_BITS = 1, WIRE_BYTES = 2, VARINT_BYTES = 10 };
+enum { WIRE_VARINT = 0, WIRE_64_BITS = 1, WIRE_BYTES = 2, WIRE_32_BITS = 5, VARINT_BYTES = 10 };
 
 void leati_message_fini(leati_message *message) {
     leati_free(message->data);
@@ -127,4 +127,30 @@ void leati_message_end(leati_message *message, size_t begin) {
     memmove(message->data + begin + bytes, message->data + begin, inner);
     memcpy(message->data + begin, length, bytes);
     message->length += bytes;
+}
+
+void leati_message_float(leati_message *message, int field, float value) {
+    uint32_t bits = 0;
+    memcpy(&bits, &value, sizeof bits);
+    add_key(message, field, WIRE_32_BITS);
+    leati_message_raw_u32(message, bits);
+}
+
+void leati_message_begin_bytes(leati_message *message, int field, size_t bytes) {
+    add_key(message, field, WIRE_BYTES);
+    add_varint(message, bytes);
+}
+
+void leati_message_append(leati_message *message, const leati_message *other) {
+    message->failed |= other->failed;
+    leati_message_raw(message, other->data, other->length);
+}
+
+void leati_message_inner(leati_message *message, int field, const leati_message *inner) {
+    leati_message_begin_bytes(message, field, inner->length);
+    leati_message_append(message, inner);
+}
+
+void leati_message_clear(leati_message *message) {
+    message->length = 0;
 }
