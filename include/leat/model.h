@@ -276,12 +276,15 @@ LEAT_API LEAT_CHECKED leat_status leat_model_save(const leat_model *model, const
                                                   bool include_optimizer, leat_error *err);
 
 /** Loads the weights from a .h5 file of weights or of a whole model, or from a .weights.h5 file of current Keras, like
- *  model.load_weights(path, by_name).
+ *  model.load_weights(path, by_name), or from a safetensors file (docs/formats/safetensors.md), whose tensors are
+ *  always matched by name.
  *  @param by_name  True: layers are matched by name, and layers that are not in the file keep their weights.
- *  False: layers are matched by their order; those of a .weights.h5 file by their classes and order.
+ *  False: layers are matched by their order; those of a .weights.h5 file by their classes and order; a safetensors
+ *  file must have the weights of the model and no other tensors.
  *  Errors: LEAT_ENOTFOUND, LEAT_EIO the file; LEAT_EFORMAT the file is damaged, or its layers or weights are not
  *  those of the model; LEAT_ESHAPE a weight has another shape; LEAT_EINVAL by_name with a .weights.h5 file, which has
- *  no names; LEAT_ENOMEM.  After a failure some weights may have changed. */
+ *  no names; LEAT_EDTYPE a tensor of a safetensors file is not of a type for weights; LEAT_ENOMEM.  After a failure
+ *  some weights may have changed. */
 LEAT_API LEAT_CHECKED leat_status leat_model_load_weights(leat_model *model, const char *path, bool by_name,
                                                           leat_error *err);
 
@@ -316,7 +319,8 @@ LEAT_API LEAT_CHECKED leat_status leat_model_load_weights_using(leat_model *mode
                                                                 leat_error *err);
 
 /** Saves the weights as a .h5 file, like model.save_weights(path).  A path that ends in ".weights.h5" gets the layout
- *  of current Keras, with the optimizer's state if the model is compiled, as Keras writes it.  The file is replaced
+ *  of current Keras, with the optimizer's state if the model is compiled, as Keras writes it; one that ends in
+ *  ".safetensors" gets the weights by name (docs/formats/safetensors.md).  The file is replaced
  *  atomically (leat_file_replace).
  *  Errors: as in leat_model_save.  Threads: a call on the model, which is not changed. */
 LEAT_API LEAT_CHECKED leat_status leat_model_save_weights(const leat_model *model, const char *path,
@@ -332,7 +336,10 @@ typedef enum leat_model_format {
      *  weights that leat_model_save_weights writes for a path that ends in ".weights.h5". */
     LEAT_MODEL_FORMAT_KERAS = 1,
     /** ONNX, as leat_model_save writes it for a path that ends in ".onnx".  Only for leat_model_save_memory. */
-    LEAT_MODEL_FORMAT_ONNX = 2
+    LEAT_MODEL_FORMAT_ONNX = 2,
+    /** safetensors, as leat_model_save_weights writes it for a path that ends in ".safetensors".  Only for
+     *  leat_model_save_weights_memory. */
+    LEAT_MODEL_FORMAT_SAFETENSORS = 3
 } leat_model_format;
 
 /** Like leat_model_load_with, but the content of the file is in memory: a .h5 file, a .keras archive or an

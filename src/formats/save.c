@@ -11,6 +11,7 @@
 #include "formats/keras3.h"
 #include "formats/keras_h5.h"
 #include "formats/onnx/onnx.h"
+#include "formats/safetensors.h"
 #include "json/json.h"
 
 leat_status leati_keras_h5_write_json(leati_h5 *file, const char *name, const json_t *value,
@@ -160,6 +161,7 @@ static leat_status write_weights(leati_h5 *file, const leat_model *model, bool i
 leat_status leat_model_save_weights(const leat_model *model, const char *path, leat_error *err) {
     LEATI_GIVEN(model, err);
     LEATI_GIVEN(path, err);
+    if (ends_with(path, ".safetensors")) return leati_safetensors_save(model, path, err);
     bool current = ends_with(path, ".weights.h5");
     return replace(path, current ? leati_keras3_write_weights : write_weights, model, current, err);
 }
@@ -171,6 +173,7 @@ leat_status leat_model_save_weights_memory(const leat_model *model, leat_model_f
     LEATI_GIVEN(bytes, err);
     *bytes = 0;
     LEATI_GIVEN(model, err);
+    if (format == LEAT_MODEL_FORMAT_SAFETENSORS) return leati_safetensors_save_memory(model, out, bytes, err);
     LEATI_TRY(check_format(format, err));
     bool current = format == LEAT_MODEL_FORMAT_KERAS;
     return write_to_memory(current ? leati_keras3_write_weights : write_weights, model, current, out, bytes,

@@ -42,8 +42,10 @@ static void models_keep_their_predictions(void **state) {
         "convert c.keras c.json",
         "convert c.weights.h5 d.keras --model c.json",
         "convert c.weights.h5 w.weights.h5 --model small.json",
+        "convert c.keras c.safetensors",
+        "convert c.safetensors e.keras --model c.json",
     };
-    static const char *const models[] = {"a.keras", "b.h5", "c.keras", "d.keras"};
+    static const char *const models[] = {"a.keras", "b.h5", "c.keras", "d.keras", "e.keras"};
     static char before[1 << 16], after[1 << 16];
     train_model();
     size_t count = predictions("run/model.h5", before, sizeof before);
@@ -54,6 +56,7 @@ static void models_keep_their_predictions(void **state) {
         remove(models[i]);
     }
     remove("c.json");
+    remove("c.safetensors");
     remove("c.weights.h5");
     remove("w.weights.h5");
     assert_int_equal(system("rm -f .out .err"), 0);
@@ -82,7 +85,9 @@ static void what_is_missing_is_told(void **state) {
     refused("convert w.weights.h5 x.keras",
             "'w.weights.h5' has weights only; name the model that they belong to with --model");
     refused("convert small.json x.txt",
-            "expected a file name that ends in one of .weights.h5, .h5, .keras, .json, .onnx");
+            "expected a file name that ends in one of .weights.h5, .h5, .keras, .json, .onnx, "
+            ".safetensors");
+    refused("convert w.safetensors x.h5", "'w.safetensors' has weights only; name the model");
     refused("convert small.json x.onnx", "'small.json' has no weights, which a .onnx file has");
     refused("convert x.onnx x.h5",
             "'x.onnx': leat writes .onnx files and does not read them; convert the Keras file");

@@ -39,6 +39,7 @@ static const format formats[] = {
     {".keras", true, true, false, write_model},
     {".json", true, false, false, write_architecture},
     {".onnx", true, true, true, write_model},
+    {".safetensors", false, true, false, leat_model_save_weights},
 };
 
 enum { FORMAT_COUNT = sizeof formats / sizeof *formats };

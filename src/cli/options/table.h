@@ -62,7 +62,7 @@ typedef enum cli_value {
     X(ARITHMETIC, "--arithmetic", CLI_TEXT, "KERAS", 0, 0, "the model's, or keras2",                         \
       "compile with the arithmetic of Keras 2.3.1 (keras2) or of current Keras (keras3)")                    \
     X(WEIGHTS, "--weights", CLI_FILE, "FILE", 0, 0, NULL,                                                    \
-      "load the weights from this file: .h5 of weights or of a model, or .weights.h5")                       \
+      "load the weights from this file: .h5 of weights or of a model, .weights.h5 or .safetensors")          \
     X(NO_COMPILE, "--no-compile", CLI_FLAG, NULL, 0, 0, NULL,                                                \
       "leave out the loss, metrics and optimizer that the file of the model has")                            \
     X(INPUT_LAYER, "--input-layer", CLI_TEXT, "NAME,...", 0, 0, NULL,                                        \
