@@ -26,6 +26,10 @@ static const char cnn[] =
                LAYER("Conv2D", "\"name\": \"conv2\", \"filters\": 5, \"kernel_size\": [1, 1]") "," //
                LAYER("Flatten", "\"name\": \"flat\"") ","                                          //
                LAYER("Dense", "\"name\": \"dense\", \"units\": 3, \"activation\": \"softmax\""));
+static const char open_image[] = SEQUENTIAL(
+    LAYER("Conv2D", "\"name\": \"conv\", \"filters\": 2, \"kernel_size\": [3, 3], \"strides\": [2, 2], "
+                    "\"padding\": \"same\", \"batch_input_shape\": [null, null, null, 1]") "," //
+    LAYER("Conv2D", "\"name\": \"conv2\", \"filters\": 1, \"kernel_size\": [3, 3], \"strides\": [2, 2]"));
 #define EMBEDDING                                                                                            \
     LAYER("Embedding", "\"name\": \"words\", \"input_dim\": 9, \"output_dim\": 4, \"mask_zero\": true, "     \
                        "\"batch_input_shape\": [null, null]")
@@ -154,6 +158,30 @@ static void open_steps_are_named_axes(void **state) {
     leat_bytes_free(file.data);
 }
 
+/* The padding of a window with strides depends on the size of the image; ONNX computes it. */
+static void padding_of_open_images_is_left_to_onnx(void **state) {
+    (void)state;
+    char ops[512];
+    content file = {0};
+    onnx_field field;
+    const onnx_bytes graph = exported(open_image, &file, ops, sizeof ops);
+    assert_string_equal(ops, "Transpose Conv Conv Transpose Identity ");
+    for (int i = 0, convs = 0; onnx_find(graph, 1, i, &field); ++i) {
+        const onnx_bytes node = {field.data, field.bytes};
+        bool same = false;
+        if (strcmp(onnx_text(node, 4, 0), "Conv") != 0) continue;
+        for (int k = 0; onnx_find(node, 5, k, &field); ++k) {
+            const onnx_bytes attr = {field.data, field.bytes};
+            if (strcmp(onnx_text(attr, 1, 0), "auto_pad") != 0) continue;
+            assert_string_equal(onnx_text(attr, 4, 0), "SAME_UPPER");
+            same = true;
+        }
+        assert_true(same == (convs++ == 0));
+    }
+    expect_tensor(graph, 11, 0, "conv_input", "batch conv_input_1 conv_input_2 1 ");
+    leat_bytes_free(file.data);
+}
+
 static void states_are_inputs_and_outputs(void **state) {
     (void)state;
     char ops[512];
@@ -261,6 +289,7 @@ int main(void) {
         cmocka_unit_test(images_are_transposed_at_the_ends_only),
         cmocka_unit_test(weights_have_their_names_and_values),
         cmocka_unit_test(open_steps_are_named_axes),
+        cmocka_unit_test(padding_of_open_images_is_left_to_onnx),
         cmocka_unit_test(states_are_inputs_and_outputs),
         cmocka_unit_test(a_file_has_the_bytes_of_memory),
         cmocka_unit_test(what_onnx_lacks_is_refused_by_name),

@@ -97,7 +97,8 @@ typedef struct leati_onnx_attr {
     int count; /* of the lists */
     const int64_t *ints;
     const float *floats;
-    const char *const *texts; /* TEXT: the first of them */
+    const char *const *texts;
+    const char *text;
     const leati_message *graph;
 } leati_onnx_attr;
 
@@ -115,9 +116,7 @@ typedef struct leati_onnx_attr {
     }
 #define LEATI_ATTR_TEXT(key, value)                                                                          \
     (leati_onnx_attr) {                                                                                      \
-        .name = (key), .kind = LEATI_ONNX_TEXT, .texts = (const char *const[]) {                             \
-            (value)                                                                                          \
-        }                                                                                                    \
+        .name = (key), .kind = LEATI_ONNX_TEXT, .text = (value)                                              \
     }
 #define LEATI_ATTR_END                                                                                       \
     (leati_onnx_attr) {                                                                                      \

@@ -90,7 +90,7 @@ static void put_attr(leati_message *out, const leati_onnx_attr *attr) {
     switch (attr->kind) {
     case LEATI_ONNX_FLOAT: leati_message_float(out, ATTR_FLOAT, attr->real); break;
     case LEATI_ONNX_INT: leati_message_int(out, ATTR_INT, attr->number); break;
-    case LEATI_ONNX_TEXT: leati_message_text(out, ATTR_TEXT, attr->texts[0]); break;
+    case LEATI_ONNX_TEXT: leati_message_text(out, ATTR_TEXT, attr->text); break;
     case LEATI_ONNX_GRAPH: leati_message_inner(out, ATTR_GRAPH, attr->graph); break;
     case LEATI_ONNX_FLOATS:
         for (int i = 0; i < attr->count; ++i) leati_message_float(out, ATTR_FLOATS, attr->floats[i]);
