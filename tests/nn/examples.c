@@ -298,6 +298,27 @@ const example examples[] = {
     {"MaxPooling2D", "", {IMAGE}},
     {"MaxPooling2D", "\"pool_size\": 3, \"strides\": [1, 2], \"padding\": \"same\"", {IMAGE}},
     {"MaxPooling2D", "\"data_format\": \"channels_first\", \"pool_size\": [2, 1]", {IMAGE}},
+    {"Operation",
+     "\"function\": \"Subtract\", \"args\": [1.0, {\"input\": 0}], \"options\": {}, \"kwargs\": {}",
+     {MATRIX}},
+    {"Operation", "\"function\": \"Multiply\", \"args\": [{\"input\": 0}, {\"input\": 1}]", {MATRIX, MATRIX}},
+    {"Operation",
+     "\"function\": \"GetItem\", \"args\": [{\"input\": 0}, [{\"class_name\": \"__slice__\", \"config\": "
+     "{\"start\": null, \"stop\": null, \"step\": null}}, 1]]",
+     {MATRIX}},
+    {"Operation", "\"function\": \"Mean\", \"options\": {\"axis\": 1, \"keepdims\": true}", {MATRIX}},
+    {"Operation",
+     "\"function\": \"Pad\", \"options\": {\"pad_width\": [[0, 0], [1, 0], [0, 2]], \"mode\": \"constant\"}, "
+     "\"kwargs\": {\"constant_values\": 0.5}",
+     {MATRIX}},
+    {"Operation",
+     "\"function\": \"Concatenate\", \"options\": {\"axis\": -1}, \"args\": [[{\"input\": 0}, {\"input\": "
+     "1}]]",
+     {MATRIX, MATRIX}},
+    {"Operation",
+     "\"function\": \"Split\", \"options\": {\"indices_or_sections\": 2, \"axis\": 1}, \"args\": "
+     "[{\"input\": 0}]",
+     {MATRIX}},
     {"Permute", "\"dims\": [2, 1]", {MATRIX}},
     {"Permute", "\"dims\": [3, 1, 2]", {IMAGE}},
     {"Reshape", "\"target_shape\": [5, 4]", {MATRIX}},

@@ -77,6 +77,7 @@ static wrong wrong_values(const leati_field *field) {
                                             "{}",
                                             "{\"class_name\": \"NoSuchThing\", \"config\": {}}",
                                             NULL};
+    static const char *const no_container[] = {"\"x\"", "3", "true", NULL};
     wrong w = {.count = 0};
     const leati_field_kind *kind = field->kind;
     if (kind == LEATI_FIELD_INT || kind == LEATI_FIELD_FLOAT) add(&w, "null");
@@ -99,8 +100,10 @@ static wrong wrong_values(const leati_field *field) {
     } else if (kind == LEATI_FIELD_REALS) {
         add_all(&w, no_reals);
         if (!has_null_preset(field)) add(&w, "[]");
-    } else if (kind != LEATI_FIELD_JSON) { /* which allows every JSON value (custom layers for a Lambda) */
+    } else if (kind != LEATI_FIELD_JSON) {
         add_all(&w, no_object);
+    } else if (!has_null_preset(field)) { /* of a layer of leat; a custom layer's allows every JSON value */
+        add_all(&w, no_container);
     }
     return w;
 }

@@ -6,6 +6,7 @@
 #include "nn/activations/activation.h"
 #include "nn/config/object.h"
 #include "nn/keras3/export_layer.h"
+#include "nn/layers/operations/operation.h"
 #include "nn/layers/types.h"
 
 static leat_status no_memory(leat_error *err) {
@@ -317,10 +318,25 @@ static leat_status export_item(json_t *item, json_t **out, leat_error *err) {
     return wrap(class_name, module_of_class(class_name), json_incref(config), out, err);
 }
 
+/* Exports a function of keras.ops, whose arguments are in its calls. */
+static leat_status export_operation(const leati_layer *layer, json_t **out, leat_error *err) {
+    const leati_operation_config *c = layer->config;
+    json_t *config = json_pack("{s:s}", "name", layer->name);
+    bool set = config && (!c->options || json_object_update_missing(config, c->options) == 0);
+    *out = json_pack("{s:o, s:s, s:o, s:s}", "module",
+                     json_sprintf("keras.src.%s", leati_operation_module(c->function)), "class_name",
+                     c->function, "config", config, "registered_name", c->function);
+    if (set && *out) return LEAT_OK;
+    json_decref(*out);
+    *out = NULL;
+    return no_memory(err);
+}
+
 leat_status leati_keras3_layer(const leati_layer *layer, json_t *inner, json_t **out, leat_error *err) {
     const char *class_name = layer->type->class_name;
     bool is_custom = leati_layer_find(class_name) != layer->type;
     json_t *config = NULL;
+    if (layer->type == &leati_layer_operation) return export_operation(layer, out, err);
     leat_status status = leati_layer_config(layer, &config, err);
     if (status == LEAT_OK && inner && json_object_set(config, "layer", inner) != 0) status = no_memory(err);
     json_decref(inner);

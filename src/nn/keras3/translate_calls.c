@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "nn/config/object.h"
+#include "nn/keras3/translate_operation.h"
 
 static leat_status no_memory(leat_error *err) {
     return leati_fail(err, LEAT_ENOMEM, "no memory for a configuration");
@@ -47,7 +48,9 @@ static const json_t *first_call(const json_t *item) {
 static bool is_function(const json_t *item) {
     const char *module = json_string_value(json_object_get(item, "module"));
     const json_t *config = json_object_get(item, "config");
-    if (module) return strncmp(module, "keras.src.ops.", 14) == 0 || strncmp(module, "keras.ops", 9) == 0;
+    if (module)
+        return strncmp(module, "keras.src.ops.", 14) == 0 || strncmp(module, "keras.ops", 9) == 0 ||
+               strncmp(module, "keras.src.activations", 21) == 0;
     return json_is_object(first_call(item)) && json_object_get(config, "name") &&
            !json_object_get(config, "trainable") && !json_object_get(config, "dtype") &&
            !leati_item_is_model(item);
@@ -101,120 +104,67 @@ static bool is_implicit_mask(const json_t *layers, const json_t *value, int dept
                                        : are_implicit_masks(layers, args, depth + 1);
 }
 
-/* ---- Functions as layers ---- */
-
-/* Returns the configuration of the Rescaling that computes a function of a tensor and the number `value`:
- * keras.ops.add(x, 3.0) is Rescaling(1, 3). */
-static json_t *rescaling_of(const char *function, const char *name, double value) {
-    double scale = 1, offset = 0;
-    if (strcmp(function, "Add") == 0) offset = value;
-    if (strcmp(function, "Subtract") == 0) offset = -value;
-    if (strcmp(function, "Multiply") == 0) scale = value;
-    if (strcmp(function, "TrueDivide") == 0 || strcmp(function, "Divide") == 0) scale = 1 / value;
-    return json_pack("{s:s, s:f, s:f}", "name", name, "scale", scale, "offset", offset);
-}
-
 static bool is_one_of(const char *text, const char *const *names) {
     for (; *names; ++names)
         if (strcmp(*names, text) == 0) return true;
     return false;
 }
 
-/* Translates a function of two arguments: of two tensors, to a merging layer; of a tensor and a number, to
- * Rescaling. */
-static leat_status binary_function(json_t *item, leat_error *err) {
-    static const char *const merges[] = {"Add", "Subtract", "Multiply", "Maximum", "Minimum", NULL};
-    static const char *const scalings[] = {"Add", "Subtract", "Multiply", "TrueDivide", "Divide", NULL};
-    const char *function = leati_item_class(item);
-    json_t *args = json_object_get(first_call(item), "args");
-    const json_t *a = json_array_get(args, 0), *b = json_array_get(args, 1);
-    size_t calls = json_array_size(json_object_get(item, "inbound_nodes"));
-    bool is_swapped = json_is_number(a) && is_tensor(b) &&
-                      (strcmp(function, "Add") == 0 || strcmp(function, "Multiply") == 0);
-    if (is_tensor(a) && is_tensor(b) && is_one_of(function, merges)) {
-        size_t ranks[2] = {json_array_size(json_object_get(json_object_get(a, "config"), "shape")),
-                           json_array_size(json_object_get(json_object_get(b, "config"), "shape"))};
-        if (ranks[0] == ranks[1]) return LEAT_OK;
-    }
-    if (calls != 1 || !is_one_of(function, scalings) || !((is_tensor(a) && json_is_number(b)) || is_swapped))
-        return leati_fail(err, LEAT_ENOTSUP, "leat has no layer for the function %s with these arguments",
-                          function);
-    json_t *config = rescaling_of(function, leati_item_name(item), json_number_value(is_swapped ? a : b));
-    json_array_remove(args, is_swapped ? 0 : 1);
-    bool set = json_object_set_new(item, "config", config) == 0 &&
-               json_object_set_new(item, "class_name", json_string("Rescaling")) == 0;
-    return set ? LEAT_OK : no_memory(err);
+/* True for a named argument that is a mask of the steps of a sequence, which 2.3.1 computes by itself. */
+static bool is_implicit_mask_argument(const json_t *layers, const char *key, const json_t *value) {
+    bool mask = strcmp(key, "mask") == 0 || (strlen(key) > 5 && strcmp(key + strlen(key) - 5, "_mask") == 0);
+    if (!mask || strcmp(key, "attention_mask") == 0) return false;
+    if (is_tensor(value)) return is_implicit_mask(layers, value, 0);
+    return json_is_array(value) && are_implicit_masks(layers, value, 0);
 }
 
-/* Functions of one tensor and their layers.  If `from` is set, the layer's `key` gets the value of the function's
- * key `from`; otherwise the layer is the Activation `key`.  `given` has the values that the function's other keys
- * must have. */
-static const struct {
-    const char *function, *class_name, *key, *from, *given;
-} functions[] = {
-    {"Celu", "Activation", "celu", NULL, "{\"alpha\": 1}"},
-    {"Elu", "ELU", "alpha", "alpha", NULL},
-    {"Exp", "Activation", "exponential", NULL, NULL},
-    {"Gelu", "Activation", "gelu", NULL, "{\"approximate\": false}"},
-    {"Glu", "Activation", "glu", NULL, "{\"axis\": -1}"},
-    {"HardShrink", "Activation", "hard_shrink", NULL, "{\"threshold\": 0.5}"},
-    {"HardSigmoid", "Activation", "hard_sigmoid", NULL, NULL},
-    {"HardSilu", "Activation", "hard_silu", NULL, NULL},
-    {"HardTanh", "Activation", "hard_tanh", NULL, NULL},
-    {"LeakyRelu", "LeakyReLU", "alpha", "negative_slope", NULL},
-    {"LogSigmoid", "Activation", "log_sigmoid", NULL, NULL},
-    {"LogSoftmax", "Activation", "log_softmax", NULL, "{\"axis\": -1}"},
-    {"Relu", "Activation", "relu", NULL, NULL},
-    {"Relu6", "Activation", "relu6", NULL, NULL},
-    {"Selu", "Activation", "selu", NULL, NULL},
-    {"Sigmoid", "Activation", "sigmoid", NULL, NULL},
-    {"Silu", "Activation", "silu", NULL, NULL},
-    {"SoftShrink", "Activation", "soft_shrink", NULL, "{\"threshold\": 0.5}"},
-    {"Softmax", "Softmax", "axis", "axis", NULL},
-    {"Softplus", "Activation", "softplus", NULL, NULL},
-    {"Softsign", "Activation", "softsign", NULL, NULL},
-    {"SparsePlus", "Activation", "sparse_plus", NULL, NULL},
-    {"SparseSigmoid", "Activation", "sparse_sigmoid", NULL, NULL},
-    {"Sparsemax", "Activation", "sparsemax", NULL, "{\"axis\": -1}"},
-    {"Squareplus", "Activation", "squareplus", NULL, "{\"b\": 4}"},
-    {"Tanh", "Activation", "tanh", NULL, NULL},
-    {"TanhShrink", "Activation", "tanh_shrink", NULL, NULL},
-    {"Threshold", "ThresholdedReLU", "theta", "threshold", "{\"default_value\": 0}"},
-};
+/* ---- Functions that only make implicit masks ---- */
 
-/* Checks that the function's keys have the values that the layer implies. */
-static leat_status check_required(const json_t *config, const char *text, leat_error *err) {
-    json_t *required = json_loads(text, 0, NULL), *value;
+/* Adds the names of the layers that make the tensors in a value to the object `names`. */
+static leat_status add_makers(const json_t *layers, const json_t *value, json_t *names, leat_error *err) {
+    size_t index;
+    json_t *item;
+    const json_t *maker = is_tensor(value) ? maker_of(layers, value) : NULL;
+    if (maker && json_object_set_new(names, leati_item_name(maker), json_true()) != 0) return no_memory(err);
+    if (json_is_array(value))
+        json_array_foreach(value, index, item) LEATI_TRY(add_makers(layers, item, names, err));
+    return LEAT_OK;
+}
+
+/* Adds the names of the layers on whose tensors an item is called. */
+static leat_status add_makers_of_item(const json_t *layers, const json_t *item, json_t *names,
+                                      leat_error *err) {
+    size_t index;
+    json_t *node, *value;
     const char *key;
-    leat_status status = required ? LEAT_OK : no_memory(err);
-    json_object_foreach(required, key, value) {
-        const json_t *actual = json_object_get(config, key);
-        bool same = json_is_number(value) && json_is_number(actual)
-                        ? json_number_value(value) == json_number_value(actual)
-                        : json_equal(value, actual);
-        if (actual && !same)
-            status =
-                leati_fail(err, LEAT_ENOTSUP, "called as a function whose '%s' is not that of %s", key, text);
+    json_array_foreach(json_object_get(item, "inbound_nodes"), index, node) {
+        LEATI_TRY(add_makers(layers, json_object_get(node, "args"), names, err));
+        json_object_foreach(json_object_get(node, "kwargs"), key, value) {
+            if (!is_implicit_mask_argument(layers, key, value))
+                LEATI_TRY(add_makers(layers, value, names, err));
+        }
     }
-    json_decref(required);
-    return status;
+    return LEAT_OK;
 }
 
-static leat_status function_as_layer(json_t *item, leat_error *err) {
-    json_t *config = json_object_get(item, "config");
-    if (is_class(item, "ReLU")) return LEAT_OK; /* has the keys of the layer ReLU */
-    for (size_t i = 0; i < sizeof functions / sizeof functions[0]; ++i) {
-        if (!is_class(item, functions[i].function)) continue;
-        if (functions[i].given) LEATI_TRY(check_required(config, functions[i].given, err));
-        const char *from = functions[i].from;
-        json_t *value = from ? json_incref(json_object_get(config, from)) : json_string(functions[i].key);
-        json_t *config_of_layer = json_pack("{s:s, s:o*}", "name", leati_item_name(item),
-                                            from ? functions[i].key : "activation", value);
-        bool set = json_object_set_new(item, "config", config_of_layer) == 0 &&
-                   json_object_set_new(item, "class_name", json_string(functions[i].class_name)) == 0;
-        return set ? LEAT_OK : no_memory(err);
+/* Finds the items that the model needs: all but functions of masks that nothing but masks is made of. */
+static leat_status find_needed(const json_t *config, json_t *names, leat_error *err) {
+    const json_t *layers = json_object_get(config, "layers"),
+                 *ends = json_object_get(config, "output_layers");
+    size_t before = 1, index;
+    json_t *item;
+    json_array_foreach(ends, index, item) {
+        const char *name = json_string_value(json_array_get(item, 0));
+        if (name && json_object_set_new(names, name, json_true()) != 0) return no_memory(err);
     }
-    return binary_function(item, err);
+    for (before = 0; before != json_object_size(names);) {
+        before = json_object_size(names);
+        json_array_foreach(layers, index, item) {
+            if (!is_mask_function(item) || json_object_get(names, leati_item_name(item)))
+                LEATI_TRY(add_makers_of_item(layers, item, names, err));
+        }
+    }
+    return LEAT_OK;
 }
 
 /* ---- Calls ---- */
@@ -273,13 +223,11 @@ static leat_status append_mask(const json_t *layers, json_t *item, const json_t 
 
 static leat_status other_argument(const json_t *layers, json_t *item, const char *key, json_t *value,
                                   leat_error *err) {
-    bool mask = strcmp(key, "mask") == 0 || (strlen(key) > 5 && strcmp(key + strlen(key) - 5, "_mask") == 0);
     if (is_one_of(key, tensor_arguments) || strcmp(key, "training") == 0) return LEAT_OK;
     if (json_is_null(value) || json_is_false(value)) return LEAT_OK;
     if (is_one_of(key, key_arguments))
         return json_object_set(json_object_get(item, "config"), key, value) == 0 ? LEAT_OK : no_memory(err);
-    if (mask && is_tensor(value) && is_implicit_mask(layers, value, 0)) return LEAT_OK;
-    if (mask && json_is_array(value) && are_implicit_masks(layers, value, 0)) return LEAT_OK;
+    if (is_implicit_mask_argument(layers, key, value)) return LEAT_OK;
     return leati_fail(err, LEAT_ENOTSUP, "called with the argument '%s', which leat does not support", key);
 }
 
@@ -425,33 +373,51 @@ static leat_status at_layer(leat_status status, const json_t *item, leat_error *
     return leati_prefix(status, err, "layer '%.64s' (%.64s)", leati_item_name(item), leati_item_class(item));
 }
 
+/* Translates one item: its calls become lists of tensors in `calls`; a function becomes the layer *out. */
+static leat_status translate_one(const json_t *layers, json_t *item, json_t **out, json_t *calls,
+                                 leat_error *err) {
+    bool function = is_function(item);
+    *out = function ? json_deep_copy(item) : json_incref(item);
+    if (!*out) return no_memory(err);
+    leat_status status = function ? leati_translate_operation(*out, err) : LEAT_OK;
+    return status == LEAT_OK ? translate_item_calls(layers, *out, calls, err) : status;
+}
+
+/* Appends the translated item and its calls to the lists, unless the model does not need it. */
+static leat_status append_one(const json_t *layers, json_t *item, const json_t *needed, json_t *kept,
+                              json_t *all_calls, leat_error *err) {
+    if (is_mask_function(item) && !json_object_get(needed, leati_item_name(item))) return LEAT_OK;
+    json_t *translated = NULL, *calls = json_array();
+    leat_status status = calls ? translate_one(layers, item, &translated, calls, err) : no_memory(err);
+    status = at_layer(status, item, err);
+    if (status == LEAT_OK &&
+        (json_array_append(kept, translated) != 0 || json_array_append(all_calls, calls) != 0))
+        status = no_memory(err);
+    json_decref(translated);
+    json_decref(calls);
+    return status;
+}
+
 leat_status leati_translate_calls(json_t *config, leat_error *err) {
     json_t *layers = json_object_get(config, "layers"), *all_calls = json_array(), *kept = json_array(),
-           *item;
-    leat_status status = all_calls && kept ? LEAT_OK : no_memory(err);
+           *needed = json_object(), *item;
+    leat_status status = all_calls && kept && needed ? LEAT_OK : no_memory(err);
     size_t index;
     if (status == LEAT_OK) status = translate_ends(config, "input_layers", layers, err);
     if (status == LEAT_OK) status = translate_ends(config, "output_layers", layers, err);
+    if (status == LEAT_OK) status = find_needed(config, needed, err);
     if (status == LEAT_OK) json_array_foreach(layers, index, item) {
-            json_t *list = json_array();
-            status = list ? LEAT_OK : no_memory(err);
-            if (status == LEAT_OK && is_function(item) && !is_mask_function(item))
-                status = at_layer(function_as_layer(item, err), item, err);
-            if (status == LEAT_OK && !is_mask_function(item))
-                status = at_layer(translate_item_calls(layers, item, list, err), item, err);
-            if (status != LEAT_OK) json_decref(list);
-            if (status == LEAT_OK && json_array_append_new(all_calls, list) != 0) status = no_memory(err);
+            status = append_one(layers, item, needed, kept, all_calls, err);
             if (status != LEAT_OK) break;
         }
     /* Replaces the calls only now, because the loop above looks up calls in Keras's form. */
-    if (status == LEAT_OK) json_array_foreach(layers, index, item) {
-            if (is_mask_function(item)) continue;
-            if (json_object_set(item, "inbound_nodes", json_array_get(all_calls, index)) != 0 ||
-                json_array_append(kept, item) != 0)
+    if (status == LEAT_OK) json_array_foreach(kept, index, item) {
+            if (json_object_set(item, "inbound_nodes", json_array_get(all_calls, index)) != 0)
                 status = no_memory(err);
         }
     if (status == LEAT_OK && json_object_set(config, "layers", kept) != 0) status = no_memory(err);
     json_decref(all_calls);
     json_decref(kept);
+    json_decref(needed);
     return status;
 }

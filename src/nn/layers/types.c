@@ -78,6 +78,7 @@ const leati_layer_type *const leati_layer_types[] = {
     &leati_layer_multi_head_attention,
     &leati_layer_multiply,
     &leati_layer_normalization,
+    &leati_layer_operation,
     &leati_layer_permute,
     &leati_layer_prelu,
     &leati_layer_relu,

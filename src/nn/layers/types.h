@@ -80,6 +80,7 @@ extern const leati_layer_type leati_layer_scaled_sum;
 extern const leati_layer_type leati_layer_multi_head_attention;
 extern const leati_layer_type leati_layer_multiply;
 extern const leati_layer_type leati_layer_normalization;
+extern const leati_layer_type leati_layer_operation;
 extern const leati_layer_type leati_layer_permute;
 extern const leati_layer_type leati_layer_prelu;
 extern const leati_layer_type leati_layer_relu;

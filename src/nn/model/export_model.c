@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "nn/config/object.h"
 #include "nn/keras3/export_layer.h"
+#include "nn/layers/operations/operation.h"
 #include "nn/layers/recurrence.h"
 #include "nn/layers/types.h"
 #include "nn/model/export.h"
@@ -132,11 +133,47 @@ static json_t *call_value(const leat_model *model, const leati_member *member, c
     return value;
 }
 
+/* Returns a value of an Operation with the call's tensors in the place of {"input": i} (new reference). */
+static json_t *with_tensors(const leat_model *model, const leati_call *call, const json_t *value) {
+    const json_t *input = json_is_object(value) ? json_object_get(value, "input") : NULL;
+    json_t *out, *item;
+    const char *key;
+    size_t index;
+    if (input && json_integer_value(input) >= 0 && json_integer_value(input) < call->input_count)
+        return tensor_value(model, &call->inputs[json_integer_value(input)]);
+    if (!json_is_array(value) && !json_is_object(value)) return json_incref((json_t *)(uintptr_t)value);
+    out = json_is_array(value) ? json_array() : json_object();
+    bool set = out != NULL;
+    if (json_is_array(value))
+        json_array_foreach(value, index, item) set =
+            set && json_array_append_new(out, with_tensors(model, call, item)) == 0;
+    if (json_is_object(value))
+        json_object_foreach((json_t *)(uintptr_t)value, key, item) set =
+            set && json_object_set_new(out, key, with_tensors(model, call, item)) == 0;
+    if (set) return out;
+    json_decref(out);
+    return NULL;
+}
+
+/* Makes the call of a function of keras.ops, with its constants. */
+static json_t *operation_call(const leat_model *model, const leati_layer *layer, const leati_call *call) {
+    const leati_operation_config *c = layer->config;
+    json_t *args = c->args ? with_tensors(model, call, c->args) : json_array();
+    json_t *kwargs = c->kwargs ? with_tensors(model, call, c->kwargs) : json_object();
+    return json_pack("{s:o, s:o}", "args", args, "kwargs", kwargs);
+}
+
+static bool is_operation(const leati_member *member) {
+    return member->layer && member->layer->type == &leati_layer_operation;
+}
+
 static json_t *calls_value(const leat_model *model, const leati_member *member, const json_t *config) {
     json_t *list = json_array();
     bool is_input = member->layer && leati_layer_is_input(member->layer);
     for (int32_t i = 0; list && !is_input && i < member->call_count; ++i) {
-        if (json_array_append_new(list, call_value(model, member, config, &member->calls[i])) == 0) continue;
+        json_t *call = is_operation(member) ? operation_call(model, member->layer, &member->calls[i])
+                                            : call_value(model, member, config, &member->calls[i]);
+        if (json_array_append_new(list, call) == 0) continue;
         json_decref(list);
         list = NULL;
     }
@@ -217,8 +254,10 @@ static void remove_score_mode(json_t *item) {
     if (mode && strcmp(mode, "dot") == 0) json_object_del(config, "score_mode");
 }
 
-/* Writes an item of the list of layers of an .h5 file.  There, the class has its name in Python. */
+/* Writes an item of the list of layers of an .h5 file.  There, the class has its name in Python.  A function of
+ * keras.ops keeps its module, without which Keras does not find it. */
 static bool adapt_to_h5(const leati_member *member, json_t *item) {
+    if (is_operation(member)) return true;
     json_object_del(item, "module");
     json_object_del(item, "registered_name");
     remove_score_mode(item);
@@ -233,7 +272,7 @@ static bool complete_item(const leat_model *model, int32_t index, bool functiona
     bool set = true, custom = json_is_null(json_object_get(item, "module"));
     if (form == LEATI_KERAS3_H5) {
         set = adapt_to_h5(member, item);
-    } else if (is_built(member) && !custom && !stacked_cells(config)) {
+    } else if (is_built(member) && !custom && !is_operation(member) && !stacked_cells(config)) {
         set = json_object_set_new(item, "build_config", build_config(model, member)) == 0;
     }
     if (!functional) return set;

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads the operands of functions of keras.ops.  Room: nn. */
+#include "nn/layers/operations/operands.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "json/json.h"
+#include "nn/config/object.h"
+
+leati_value leati_operand_fail(const leati_operands *o, leat_status code, const char *format, ...) {
+    char text[256];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    return leati_graph_fail(o->g, code, "%s: %s", o->operation->name, text);
+}
+
+/* Returns the position of a name in the signature; -1 if the function does not have the argument. */
+static int position_of(const char *signature, const char *name) {
+    size_t length = strlen(name);
+    int position = 0;
+    for (const char *at = signature; *at; ++position) {
+        size_t word = strcspn(at, " ");
+        if (word == length && memcmp(at, name, length) == 0) return position;
+        at += word + (at[word] == ' ');
+    }
+    return -1;
+}
+
+const json_t *leati_operand_json(const leati_operands *o, const char *name) {
+    int position = position_of(o->operation->signature, name);
+    const json_t *value = position >= 0 ? json_array_get(o->args, (size_t)position) : NULL;
+    if (!value) value = json_object_get(o->kwargs, name);
+    if (!value) value = json_object_get(o->options, name);
+    return json_is_null(value) ? NULL : value;
+}
+
+/* ---- Constants ---- */
+
+/* Reads a number, which may be infinite or NaN, or true or false. */
+static bool read_number(const json_t *value, double *out) {
+    *out = json_is_true(value);
+    return json_is_boolean(value) || leati_json_number(value, out);
+}
+
+/* Returns the value of a {"class_name": "__numpy__" or "__tensor__"}, and other values as they are. */
+static const json_t *plain(const json_t *value) {
+    const char *class_name = leati_item_class(value);
+    bool array = strcmp(class_name, "__numpy__") == 0 || strcmp(class_name, "__tensor__") == 0;
+    return array ? json_object_get(json_object_get(value, "config"), "value") : value;
+}
+
+typedef struct array {
+    leati_desc desc;
+    float *values;
+    int64_t filled;
+} array;
+
+/* Finds the shape of nested lists from their first elements. */
+static bool find_shape(const json_t *value, leati_desc *desc) {
+    while (json_is_array(value)) {
+        if (desc->rank == LEAT_MAX_RANK) return false;
+        desc->shape[desc->rank++] = (int64_t)json_array_size(value);
+        value = json_array_get(value, 0);
+    }
+    return true;
+}
+
+static bool fill(array *a, const json_t *value, int depth) {
+    double number;
+    if (depth == a->desc.rank) {
+        if (!read_number(value, &number)) return false;
+        a->values[a->filled++] = (float)number;
+        return true;
+    }
+    bool fits = (int64_t)json_array_size(value) == a->desc.shape[depth] && json_is_array(value);
+    for (size_t i = 0; fits && i < json_array_size(value); ++i)
+        fits = fill(a, json_array_get(value, i), depth + 1);
+    return fits;
+}
+
+leati_value leati_operand_constant(leati_graph *g, const json_t *value) {
+    const char *class_name = leati_item_class(value);
+    value = plain(value);
+    array a = {.desc = {.dtype = LEAT_F32}};
+    if (!find_shape(value, &a.desc))
+        return leati_graph_fail(g, LEAT_EINVAL, "expected a constant of at most %d axes", LEAT_MAX_RANK);
+    int64_t count = leati_desc_count(&a.desc);
+    if (count < 0 || !(a.values = leati_calloc((size_t)count + 1, sizeof *a.values)))
+        return leati_graph_fail(g, LEAT_ENOMEM, "no memory for a constant");
+    leati_value out =
+        fill(&a, value, 0)
+            ? leati_graph_constant(g, &a.desc, a.values)
+            : leati_graph_fail(g, LEAT_EINVAL, "expected a tensor, a number, or lists of numbers%s%s",
+                               class_name[0] ? ", received an object of the class " : "", class_name);
+    leati_free(a.values);
+    return out;
+}
+
+/* Returns a tensor or a constant as f32. */
+static leati_value value_of(const leati_operands *o, const json_t *item) {
+    const json_t *input = json_is_object(item) ? json_object_get(item, "input") : NULL;
+    if (!input) return leati_operand_constant(o->g, item);
+    json_int_t index = json_integer_value(input);
+    if (index < 0 || index >= o->input_count)
+        return leati_operand_fail(o, LEAT_EINVAL, "there is no input %lld", (long long)index);
+    leati_value x = o->inputs[index];
+    return leati_graph_desc(o->g, x)->dtype == LEAT_F32 ? x : leati_cast(o->g, x, LEAT_F32, 1);
+}
+
+leati_value leati_operand(const leati_operands *o, const char *name) {
+    const json_t *item = leati_operand_json(o, name);
+    if (!item) return leati_operand_fail(o, LEAT_EINVAL, "expected the argument '%s'", name);
+    return value_of(o, item);
+}
+
+int leati_operand_list(const leati_operands *o, const char *name, leati_value *out, int most) {
+    const json_t *list = leati_operand_json(o, name);
+    size_t count = json_array_size(list);
+    if (count < 1 || count > (size_t)most) {
+        leati_operand_fail(o, LEAT_EINVAL, "%s: expected a list of 1 to %d tensors", name, most);
+        return 0;
+    }
+    for (size_t i = 0; i < count; ++i) out[i] = value_of(o, json_array_get(list, i));
+    return (int)count;
+}
+
+/* ---- Numbers ---- */
+
+bool leati_operand_number(const leati_operands *o, const char *name, double *out) {
+    double number;
+    if (!read_number(plain(leati_operand_json(o, name)), &number)) return false;
+    *out = number;
+    return true;
+}
+
+int64_t leati_operand_int(const leati_operands *o, const char *name, int64_t preset) {
+    const json_t *value = leati_operand_json(o, name);
+    if (!value) return preset;
+    if (json_is_integer(value)) return (int64_t)json_integer_value(value);
+    leati_operand_fail(o, LEAT_EINVAL, "%s: expected an integer", name);
+    return preset;
+}
+
+bool leati_operand_flag(const leati_operands *o, const char *name) {
+    return json_is_true(leati_operand_json(o, name));
+}
+
+const char *leati_operand_text(const leati_operands *o, const char *name, const char *preset) {
+    const char *text = json_string_value(leati_operand_json(o, name));
+    return text ? text : preset;
+}
+
+int leati_operand_ints(const leati_operands *o, const char *name, int64_t out[LEAT_MAX_RANK]) {
+    const json_t *value = leati_operand_json(o, name);
+    if (!value) return -1;
+    value = plain(value);
+    size_t count = json_is_array(value) ? json_array_size(value) : 1;
+    bool fits = count <= LEAT_MAX_RANK;
+    for (size_t i = 0; fits && i < count; ++i) {
+        const json_t *item = json_is_array(value) ? json_array_get(value, i) : value;
+        out[i] = json_is_integer(item) ? (int64_t)json_integer_value(item) : -1;
+        fits = json_is_integer(item) || json_is_null(item);
+    }
+    if (fits) return (int)count;
+    leati_operand_fail(o, LEAT_EINVAL, "%s: expected at most %d integers", name, LEAT_MAX_RANK);
+    return -2;
+}
+
+int leati_axis_from(int64_t axis, int rank) {
+    if (axis < 0) axis += rank;
+    return axis >= 0 && axis < rank ? (int)axis : -1;
+}
+
+int leati_operand_axis(const leati_operands *o, const char *name, int rank, int64_t preset) {
+    int64_t axis = leati_operand_int(o, name, preset);
+    int found = leati_axis_from(axis, rank);
+    if (found < 0)
+        leati_operand_fail(o, LEAT_ESHAPE, "%s: a tensor of %d axes has no axis %lld", name, rank,
+                           (long long)axis);
+    return found;
+}
+
+uint32_t leati_operand_axes(const leati_operands *o, const char *name, int rank) {
+    int64_t list[LEAT_MAX_RANK];
+    uint32_t axes = 0;
+    int count = leati_operand_ints(o, name, list);
+    if (count == -1) return (UINT32_C(1) << rank) - 1;
+    for (int i = 0; i < count; ++i) {
+        int axis = leati_axis_from(list[i], rank);
+        if (axis < 0) {
+            leati_operand_fail(o, LEAT_ESHAPE, "%s: a tensor of %d axes has no axis %lld", name, rank,
+                               (long long)list[i]);
+            return 0;
+        }
+        axes |= UINT32_C(1) << axis;
+    }
+    return axes;
+}

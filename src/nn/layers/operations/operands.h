@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The operands of a function of keras.ops that is called as a layer: the tensors of the call, and the constants that
+ * are in its arguments or in the function's own configuration. */
+#ifndef LEATI_NN_LAYERS_OPERATIONS_OPERANDS_H
+#define LEATI_NN_LAYERS_OPERATIONS_OPERANDS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <jansson.h>
+
+#include "engine/graph/build.h"
+
+typedef struct leati_operation leati_operation;
+
+/* A call.  In `args` and `kwargs`, {"input": i} stands for inputs[i]. */
+typedef struct leati_operands {
+    leati_graph *g;
+    const leati_operation *operation;
+    const json_t *args, *kwargs, *options; /* borrowed; may be NULL */
+    int input_count, output_count;         /* output_count is 1 unless `lower` sets it */
+    const leati_value *inputs;
+    leati_value *outputs; /* room for LEATI_LAYER_MAX_OUTPUTS */
+} leati_operands;
+
+/* Describes a function of keras.ops. */
+struct leati_operation {
+    const char *name;      /* Keras's class: "TrueDivide" */
+    const char *module;    /* Keras's module without "keras.src.": "ops.numpy" */
+    const char *signature; /* the names of the arguments in their order, separated by spaces */
+    void (*lower)(leati_operands *o);
+    int detail; /* what `lower` computes, if it serves several functions */
+};
+
+/* Returns the constant or the {"input": i} of an argument; NULL if the argument is absent or null. */
+const json_t *leati_operand_json(const leati_operands *o, const char *name);
+/* Returns an argument as an f32 value, whether it is a tensor or a constant.  The graph keeps failures. */
+leati_value leati_operand(const leati_operands *o, const char *name);
+/* Returns the number of an argument that is a constant number, true or false; returns false for other arguments. */
+bool leati_operand_number(const leati_operands *o, const char *name, double *out);
+/* Returns an integer argument, or `preset` if the argument is absent. */
+int64_t leati_operand_int(const leati_operands *o, const char *name, int64_t preset);
+bool leati_operand_flag(const leati_operands *o, const char *name);
+/* Returns the text of an argument, or `preset`. */
+const char *leati_operand_text(const leati_operands *o, const char *name, const char *preset);
+/* Reads a list of integers, or one integer, into out; null elements are -1.  Returns the count; -1 if the argument is
+ * absent; fails the graph and returns -2 for other values. */
+int leati_operand_ints(const leati_operands *o, const char *name, int64_t out[LEAT_MAX_RANK]);
+/* Returns an axis of a tensor of that rank, from 0; -1 after a failure. */
+int leati_operand_axis(const leati_operands *o, const char *name, int rank, int64_t preset);
+/* Returns axes as bits; all axes if the argument is absent; 0 after a failure. */
+uint32_t leati_operand_axes(const leati_operands *o, const char *name, int rank);
+/* Reads a list of tensors and constants.  Returns the count; 0 after a failure. */
+int leati_operand_list(const leati_operands *o, const char *name, leati_value *out, int most);
+
+/* Makes a constant of a number, nested lists of numbers, or an object of the class "__numpy__" or "__tensor__". */
+leati_value leati_operand_constant(leati_graph *g, const json_t *value);
+
+/* Returns the failure "keras.ops.<name>: <reason>". */
+leati_value leati_operand_fail(const leati_operands *o, leat_status code, const char *format, ...)
+    LEAT_PRINTF(3, 4);
+
+/* Returns the axis from 0; -1 if a tensor of that rank does not have it. */
+int leati_axis_from(int64_t axis, int rank);
+
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The functions of keras.ops that leat computes where a functional model calls them as layers. */
+#ifndef LEATI_NN_LAYERS_OPERATIONS_OPERATIONS_H
+#define LEATI_NN_LAYERS_OPERATIONS_OPERATIONS_H
+
+#include "leat/error.h"
+#include "nn/layers/operations/operands.h"
+
+/* Each table ends with a NULL name. */
+extern const leati_operation leati_elementwise_operations[], leati_moving_operations[],
+    leati_reducing_operations[], leati_product_operations[], leati_nn_operations[];
+
+/* Finds a function by Keras's class name; NULL if there is none. */
+const leati_operation *leati_operation_find(const char *name);
+/* Returns the failure for a function that leat does not have, with the way out. */
+leat_status leati_operation_unknown(const char *name, leat_error *err);
+/* Returns true if the function has an argument of that name. */
+bool leati_operation_has(const leati_operation *operation, const char *argument);
+
+/* Computes x[key] as Python does for a tuple of integers, slices, None and "..." (moving.c). */
+leati_value leati_operation_take_axis(leati_graph *g, leati_value x, int axis, int64_t start, int64_t step,
+                                      int64_t count);
+
+#endif

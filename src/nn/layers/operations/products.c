@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Functions of keras.ops that are products of matrices, and Einstein sums of one or two tensors.  Room: nn. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "nn/layers/core/einsum.h"
+#include "nn/layers/operations/operations.h"
+
+/* Broadcasts the axes of a and b before the last two to a common shape, which both tensors then have. */
+static bool join_leading(leati_graph *g, leati_value *a, leati_value *b) {
+    leati_value *both[] = {a, b};
+    leati_desc descs[] = {*leati_graph_desc(g, *a), *leati_graph_desc(g, *b)};
+    int rank = descs[0].rank > descs[1].rank ? descs[0].rank : descs[1].rank;
+    int64_t leading[LEAT_MAX_RANK] = {0};
+    if (descs[0].rank < 2 || descs[1].rank < 2) return false;
+    for (int i = 0; i < rank - 2; ++i) {
+        int64_t dims[2];
+        for (int k = 0; k < 2; ++k) {
+            int from = i - (rank - descs[k].rank);
+            dims[k] = from < 0 ? 1 : descs[k].shape[from];
+        }
+        if (dims[0] != dims[1] && dims[0] != 1 && dims[1] != 1) return false;
+        leading[i] = dims[0] == 1 ? dims[1] : dims[0];
+    }
+    for (int k = 0; k < 2; ++k) {
+        leati_desc desc = leati_desc_make(LEAT_F32, rank, leading);
+        desc.shape[rank - 2] = descs[k].shape[descs[k].rank - 2];
+        desc.shape[rank - 1] = descs[k].shape[descs[k].rank - 1];
+        if (!leati_desc_same_shape(&desc, &descs[k]))
+            *both[k] = leati_broadcast(g, *both[k], rank, desc.shape);
+    }
+    return true;
+}
+
+/* Multiplies matrices; where b has two axes, all rows of a are one matrix. */
+static leati_value product_of(const leati_operands *o, leati_value a, leati_value b) {
+    leati_graph *g = o->g;
+    leati_desc left = *leati_graph_desc(g, a), right = *leati_graph_desc(g, b), out = left;
+    if (left.rank < 1 || right.rank < 1)
+        return leati_operand_fail(o, LEAT_ESHAPE, "expected tensors, received a number");
+    if (right.rank == 1) { /* a vector is a matrix of one column, whose axis the result does not have */
+        leati_value column = leati_reshape(g, b, 2, (int64_t[]){right.shape[0], 1});
+        leati_value y = product_of(o, a, column);
+        return leati_reshape(g, y, left.rank - 1, left.shape);
+    }
+    if (left.rank == 1) {
+        leati_value y = product_of(o, leati_reshape(g, a, 2, (int64_t[]){1, left.shape[0]}), b);
+        leati_desc desc = *leati_graph_desc(g, y);
+        if (desc.rank < 2) return y;
+        desc.shape[desc.rank - 2] = desc.shape[desc.rank - 1];
+        return leati_reshape(g, y, desc.rank - 1, desc.shape);
+    }
+    if (right.rank == 2) {
+        int64_t columns = left.shape[left.rank - 1],
+                rows = columns > 0 ? leati_desc_count(&left) / columns : 0;
+        leati_value flat = leati_reshape(g, a, 2, (int64_t[]){rows, columns});
+        out.shape[out.rank - 1] = right.shape[1];
+        return leati_reshape(g, leati_matmul(g, flat, false, b, false, LEATI_NONE), out.rank, out.shape);
+    }
+    if (!join_leading(g, &a, &b))
+        return leati_operand_fail(o, LEAT_ESHAPE, "the leading axes of x1 and x2 differ");
+    return leati_matmul(g, a, false, b, false, LEATI_NONE);
+}
+
+static void lower_matmul(leati_operands *o) {
+    leati_value x1 = leati_operand(o, "x1"), x2 = leati_operand(o, "x2");
+    o->outputs[0] = product_of(o, x1, x2);
+}
+
+/* Computes numpy.dot, for a second operand of at most two axes. */
+static void lower_dot(leati_operands *o) {
+    leati_value x1 = leati_operand(o, "x1"), x2 = leati_operand(o, "x2");
+    int left = leati_graph_desc(o->g, x1)->rank, right = leati_graph_desc(o->g, x2)->rank;
+    if (left == 0 || right == 0)
+        o->outputs[0] = leati_mul(o->g, x1, x2);
+    else if (right <= 2)
+        o->outputs[0] = product_of(o, x1, x2);
+    else
+        o->outputs[0] =
+            leati_operand_fail(o, LEAT_ENOTSUP,
+                               "expected a second operand of at most 2 axes; use keras.ops.einsum");
+}
+
+/* ---- Einstein sums ---- */
+
+#define MOST_AXES (2 * LEAT_MAX_RANK)
+
+typedef struct equation {
+    char in[2][MOST_AXES + 1], out[MOST_AXES + 1];
+    int operands;
+    bool has_out;
+} equation;
+
+/* Reads the axes of one operand or of the result; "..." becomes digits, which end with 9. */
+static const char *read_axes(const char *at, char *names, int rank) {
+    int letters = 0, count = 0;
+    for (const char *c = at; *c && *c != ',' && *c != '-'; ++c) letters += *c != '.' && *c != ' ';
+    int elided = rank >= letters ? rank - letters : 0;
+    for (; *at && *at != ',' && *at != '-'; ++at) {
+        if (*at == ' ') continue;
+        if (*at == '.') {
+            if (strncmp(at, "...", 3) != 0) return NULL;
+            at += 2;
+            for (int i = 0; i < elided && count < MOST_AXES; ++i)
+                names[count++] = (char)('0' + 10 - elided + i); /* the last axes of both operands agree */
+            continue;
+        }
+        if (count >= MOST_AXES) return NULL;
+        names[count++] = *at;
+    }
+    names[count] = '\0';
+    return at;
+}
+
+/* Reads "bij,bjk->bik" for operands of these ranks.  Without "->" the result has the axes that occur once. */
+static bool read_equation(equation *e, const char *text, int operands, const int *ranks) {
+    const char *at = text;
+    *e = (equation){.operands = operands};
+    for (int i = 0; i < operands; ++i) {
+        at = at ? read_axes(at, e->in[i], ranks[i]) : NULL;
+        if (!at || (int)strlen(e->in[i]) != ranks[i]) return false;
+        for (const char *c = e->in[i]; *c; ++c)
+            if (strchr(c + 1, *c)) return false; /* a diagonal */
+        if (i + 1 < operands && *at++ != ',') return false;
+    }
+    if (strncmp(at, "->", 2) == 0) {
+        int elided = 0, letters = 0;
+        for (int i = 0; i < operands; ++i)
+            for (const char *c = e->in[i]; *c; ++c)
+                if (*c >= '0' && *c <= '9' && '9' + 1 - *c > elided) elided = '9' + 1 - *c;
+        for (const char *c = at + 2; *c; ++c) letters += *c != '.' && *c != ' ';
+        at = read_axes(at + 2, e->out, strstr(at, "...") ? letters + elided : letters);
+        return at && !*at;
+    }
+    int count = 0;
+    for (int name = '0'; name <= 'z'; ++name) {
+        int times = 0;
+        for (int i = 0; i < operands; ++i) times += strchr(e->in[i], name) != NULL;
+        if (times == 1 && count < MOST_AXES) e->out[count++] = (char)name;
+    }
+    return *at == '\0';
+}
+
+/* Sums over the axes of an operand that neither the other operand nor the result has. */
+static leati_value without_lone_axes(leati_graph *g, leati_value x, char *names, const char *other,
+                                     const char *out) {
+    uint32_t axes = 0;
+    int kept = 0;
+    for (int i = 0; names[i]; ++i)
+        if (!strchr(other, names[i]) && !strchr(out, names[i])) axes |= UINT32_C(1) << i;
+    if (!axes) return x;
+    x = leati_reduce_of(g, LEATI_REDUCE_SUM, x, axes, false);
+    for (int i = 0; names[i]; ++i)
+        if (!(axes >> i & 1u)) names[kept++] = names[i];
+    names[kept] = '\0';
+    return x;
+}
+
+static leati_value permuted(leati_graph *g, leati_value x, const char *from, const char *to) {
+    int32_t perm[LEAT_MAX_RANK] = {0};
+    for (int i = 0; to[i] && i < LEAT_MAX_RANK; ++i) {
+        const char *at = strchr(from, to[i]);
+        perm[i] = at ? (int32_t)(at - from) : -1;
+    }
+    return leati_transpose(g, x, perm);
+}
+
+/* Returns the tensor or the constant at a position of the call's arguments. */
+static leati_value argument_at(const leati_operands *o, size_t index) {
+    json_t *kwargs = json_pack("{s:O}", "x1", json_array_get(o->args, index));
+    leati_operands one = *o;
+    one.args = NULL;
+    one.kwargs = kwargs;
+    leati_operation any = *o->operation;
+    any.signature = "x1";
+    one.operation = &any;
+    leati_value value = leati_operand(&one, "x1");
+    json_decref(kwargs);
+    return value;
+}
+
+static void lower_einsum(leati_operands *o) {
+    leati_graph *g = o->g;
+    size_t count = json_array_size(o->args);
+    leati_value x[2] = {LEATI_NONE, LEATI_NONE};
+    int ranks[2] = {0, 0};
+    const char *text = json_string_value(json_object_get(o->options, "subscripts"));
+    equation e;
+    for (size_t i = 0; i < count && i < 2; ++i) {
+        x[i] = argument_at(o, i);
+        ranks[i] = leati_graph_desc(g, x[i])->rank;
+    }
+    if (!text || count < 1 || count > 2 || !read_equation(&e, text, (int)count, ranks)) {
+        o->outputs[0] =
+            leati_operand_fail(o, LEAT_ENOTSUP,
+                               "subscripts: expected an equation for one or two tensors, in which "
+                               "no tensor has an axis twice, received '%.64s'",
+                               text ? text : "");
+        return;
+    }
+    for (size_t i = 0; i < count; ++i)
+        x[i] = without_lone_axes(g, x[i], e.in[i], count == 2 ? e.in[1 - i] : "", e.out);
+    if (count == 1) {
+        o->outputs[0] =
+            strlen(e.in[0]) == strlen(e.out)
+                ? permuted(g, x[0], e.in[0], e.out)
+                : leati_operand_fail(o, LEAT_EINVAL, "subscripts: the result has an unknown axis");
+        return;
+    }
+    char full[3 * MOST_AXES + 8];
+    snprintf(full, sizeof full, "%s,%s->%s", e.in[0], e.in[1], e.out);
+    o->outputs[0] = leati_einsum(g, full, x[0], x[1]);
+}
+
+/* Sums the products over the last n axes of x1 and the first n axes of x2, or over two lists of axes. */
+static void lower_tensordot(leati_operands *o) {
+    leati_graph *g = o->g;
+    leati_value x1 = leati_operand(o, "x1"), x2 = leati_operand(o, "x2");
+    int ranks[] = {leati_graph_desc(g, x1)->rank, leati_graph_desc(g, x2)->rank};
+    const json_t *axes = leati_operand_json(o, "axes");
+    char names[2][LEAT_MAX_RANK + 1] = {"", ""}, out[MOST_AXES + 1] = "", full[4 * MOST_AXES];
+    int64_t n = json_is_integer(axes) ? (int64_t)json_integer_value(axes) : axes ? 1 : 2;
+    const json_t *lists[] = {json_array_get(axes, 0), json_array_get(axes, 1)};
+    if (json_is_array(lists[0])) n = (int64_t)json_array_size(lists[0]);
+    bool fits = n >= 0 && n <= ranks[0] && n <= ranks[1];
+    for (int k = 0; k < 2; ++k)
+        for (int i = 0; i < ranks[k]; ++i) names[k][i] = (char)((k ? 'a' : 'A') + i);
+    for (int64_t i = 0; fits && i < n; ++i) {
+        int64_t at[] = {ranks[0] - n + i, i};
+        for (int k = 0; k < 2 && json_is_array(axes); ++k)
+            at[k] =
+                json_integer_value(json_is_array(lists[k]) ? json_array_get(lists[k], (size_t)i) : lists[k]);
+        int a = leati_axis_from(at[0], ranks[0]), b = leati_axis_from(at[1], ranks[1]);
+        fits = a >= 0 && b >= 0;
+        if (fits) names[0][a] = names[1][b] = (char)('0' + i);
+    }
+    int count = 0;
+    for (int k = 0; k < 2; ++k)
+        for (int i = 0; i < ranks[k]; ++i)
+            if (names[k][i] > '9') out[count++] = names[k][i];
+    snprintf(full, sizeof full, "%s,%s->%s", names[0], names[1], out);
+    o->outputs[0] = fits && count <= LEAT_MAX_RANK
+                        ? leati_einsum(g, full, x1, x2)
+                        : leati_operand_fail(o, LEAT_EINVAL, "axes: expected axes of both tensors");
+}
+
+const leati_operation leati_product_operations[] = {
+    {"Matmul", "ops.numpy", "x1 x2", lower_matmul, 0},
+    {"Dot", "ops.numpy", "x1 x2", lower_dot, 0},
+    {"Einsum", "ops.numpy", "subscripts", lower_einsum, 0},
+    {"Tensordot", "ops.numpy", "x1 x2 axes", lower_tensordot, 0},
+    {.name = NULL},
+};

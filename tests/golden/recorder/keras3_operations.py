@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions of keras.ops that functional models call as layers: keras-3/layers/operation_*.npz.  A Dense layer is in front
+of each function and behind it, so that gradients pass through the function."""
+import numpy as np
+
+import keras
+from keras import ops
+
+from .keras3_case import L, functional
+
+
+def one(name, function, *shapes, units=None, **options):
+    """Records the function of one tensor, or of several tensors, of these shapes."""
+    def build():
+        x = [L.Input(shape, name="x%d" % i) for i, shape in enumerate(shapes)]
+        y = function(*[L.Dense(units or shape[-1], name="before%d" % i)(v)
+                       for i, (v, shape) in enumerate(zip(x, shapes))])
+        several = isinstance(y, (list, tuple))
+        for i, v in enumerate(y if several else [y]):
+            v = L.Flatten()(v) if several and len(v.shape) > 2 else v
+            v = ops.expand_dims(v, -1) if len(v.shape) == 1 else v
+            v = L.Dense(2, name="after%d" % i)(v)
+            total = v if i == 0 else ops.add(total, v)
+        return x, total
+    functional("operation_" + name, "Operation", build, **options)
+
+
+def arithmetic():
+    """Arithmetic with tensors, numbers and constants, in both orders."""
+    one("numbers", lambda x: 2 - (x * 3 + 1.5) / 4 - x, (4, 3))
+    one("tensors", lambda x, y: (x + y) * (x - y) / (ops.square(y) + 1.0), (4, 3), (4, 3))
+    one("broadcast", lambda x, y: x * ops.expand_dims(y, 1) + x[:, :1], (4, 3), (3,))
+    one("constants", lambda x: ops.subtract(np.arange(3, dtype="float32"), x)
+        * ops.convert_to_tensor([[1.0], [2.0], [-1.0], [0.5]]), (4, 3))
+    one("powers", lambda x: x ** 2 + 2.0 ** x + ops.power(ops.exp(x), 1.5), (4, 3))
+    one("divisions", lambda x: x * (x // 0.5) + x % 0.75, (4, 3))
+    one("functions", lambda x: ops.log(ops.exp(x) + 1) + ops.sqrt(ops.abs(x)) + ops.tanh(-x) + ops.absolute(x), (4, 3))
+    one("inverses", lambda x: ops.rsqrt(ops.square(x) + 1) + ops.reciprocal(ops.exp(x)) + ops.log1p(ops.square(x)), (4, 3))
+    one("logarithms", lambda x: ops.log2(ops.square(x) + 1) + ops.log10(ops.square(x) + 2) + ops.expm1(x), (4, 3))
+    one("rounded", lambda x: x * ops.floor(x) + ops.ceil(x) - x * ops.round(3 * x) + ops.sign(x) * x, (4, 3))
+    one("extremes", lambda x, y: ops.maximum(x, y) + ops.minimum(x, 0.25) + ops.clip(y, -0.5, 0.5), (4, 3), (4, 3))
+    one("comparisons", lambda x, y: x * ops.cast(x > y, "float32") + y * ops.cast(ops.less_equal(x, 0.5), "float32")
+        + ops.cast(ops.logical_or(x >= 0.0, ops.logical_not(y < 0.0)), "float32"), (4, 3), (4, 3))
+    one("logic", lambda x, y: y - x * ops.cast(ops.logical_and(ops.not_equal(x, y), ops.logical_xor(x > 0, y > 0)), "float32"),
+        (4, 3), (4, 3))
+    one("where", lambda x, y: ops.where(x > 0.0, x, ops.exp(y)) + ops.where(y > 0, 1.0, -1.0) + ops.where(x > y, x, 0.0),
+        (4, 3), (4, 3))
+    one("casts", lambda x: 0.25 * x * ops.cast(ops.cast(4 * x, "int32"), "float32") + ops.ones_like(x) - ops.zeros_like(x)
+        + ops.full_like(x, 0.5), (4, 3))
+    one("stopped", lambda x: x * ops.stop_gradient(x), (4, 3))
+
+
+def moves():
+    """Slices, shapes, joins."""
+    one("getitem", lambda x: [x[:, 1], x[:, -2:, 0], x[:, None, 0], x[..., 1]], (4, 3))
+    one("getitem_steps", lambda x: [x[:, ::2], x[:, ::-1], x[:, 1::3, ::2], x[:, 3:0:-2]], (5, 3))
+    one("getitem_images", lambda x: [x[:, :, 1:3, ...], x[:, 0, 1]], (3, 4, 2))
+    one("reshape", lambda x: ops.reshape(ops.reshape(x, (-1, 12)), (-1, 2, 6)), (4, 3))
+    one("transpose", lambda x: ops.swapaxes(ops.moveaxis(ops.transpose(x, (0, 3, 1, 2)), 1, -1), 1, 2), (2, 3, 4))
+    one("dims", lambda x: ops.squeeze(ops.expand_dims(x, 1), 1) + ops.squeeze(ops.expand_dims(x, [-1, 1]), axis=[1, -1]),
+        (4, 3))
+    one("join", lambda x, y: [ops.concatenate([x, y, x], axis=-1), ops.stack([x, y], axis=2)], (4, 3), (4, 3))
+    one("split", lambda x: ops.split(x, 2, axis=1) + ops.split(x, [1, 3], axis=1)[1:] + [ops.unstack(x, axis=1)[2]], (4, 3))
+    one("copies", lambda x: [ops.repeat(x, 2, axis=1), ops.tile(x, (1, 2, 1))], (4, 3))
+    one("turned", lambda x: ops.flip(x, 1) + ops.roll(x, 1, axis=1) - ops.roll(x, -2, axis=2), (4, 3))
+    one("pad", lambda x: ops.pad(x, [[0, 0], [1, 2], [0, 1]]) + ops.pad(x, [[0, 0], [2, 1], [1, 0]], constant_values=0.5),
+        (4, 3))
+    one("take", lambda x: [ops.take(x, [0, -1, 2], axis=1), ops.take(x, np.array([[1, 0], [0, 0]]), axis=2)], (4, 3))
+
+
+def reductions():
+    """Means, sums, extremes."""
+    one("means", lambda x: ops.mean(x, axis=-1, keepdims=True) + ops.sum(x, axis=[1, 2], keepdims=True)
+        + ops.max(x, axis=1, keepdims=True) - ops.min(x, axis=-2, keepdims=True), (4, 3))
+    one("sums", lambda x: [ops.mean(x, axis=1), ops.sum(x, axis=[1, 2]), ops.amax(x, axis=2), ops.amin(x, 1)], (4, 3))
+    one("moments", lambda x: ops.var(x, axis=1) + ops.std(x, axis=1) * ops.average(x, axis=1), (4, 3))
+    one("norms", lambda x: [ops.norm(x, axis=-1), ops.norm(x, ord=1, axis=1), ops.logsumexp(x, axis=-1),
+                            ops.logsumexp(x, axis=1, keepdims=True)[:, 0], ops.normalize(x, axis=1)], (4, 3))
+    one("products", lambda x: [ops.prod(1.0 + 0.25 * x, axis=1), 0.5 * ops.cumsum(x, axis=1), 0.5 * ops.cumsum(x, axis=2)], (4, 3))
+    one("weighted", lambda x: [ops.average(x, axis=1, weights=np.array([1.0, 2.0, 3.0, 0.5], "float32"))], (4, 3))
+    one("indices", lambda x: [x[:, 0] + ops.cast(ops.argmax(x, axis=1), "float32"),
+                              x[:, 0] - ops.cast(ops.argmin(x, axis=-2), "float32"),
+                              x[:, 0] * ops.cast(ops.any(x > 0.5, axis=1), "float32"),
+                              x[:, 0] * ops.cast(ops.all(x > -0.5, axis=1), "float32"),
+                              x[:, 0] * ops.cast(ops.count_nonzero(x > 0, axis=1), "float32")], (4, 3))
+    one("one_hot", lambda x: [ops.one_hot(ops.argmax(x, axis=-1), 4) * x[..., :1], x], (5, 3))
+
+
+def products():
+    """Products of matrices."""
+    one("matmul", lambda x, y: x @ y, (4, 3), (3, 2))
+    one("matmul_constant", lambda x: ops.matmul(x, np.array([[1.0, 2.0], [0.0, -1.0], [0.5, 0.25]], "float32")), (4, 3))
+    one("matmul_vector", lambda x, y: [ops.matmul(x, ops.expand_dims(y, -1))[..., 0], ops.dot(x, np.ones(3, "float32"))],
+        (4, 3), (3,))
+    one("matmul_heads", lambda x, y: ops.matmul(x, ops.transpose(y, (0, 1, 3, 2))), (2, 4, 3), (1, 5, 3))
+    one("einsum", lambda x, y: [ops.einsum("bij,bjk->bik", x, y), ops.einsum("bij,bjk->bi", x, y),
+                                ops.einsum("bij->bji", x), ops.einsum("...ij,...jk->...ik", x, y)], (4, 3), (3, 4))
+    one("tensordot", lambda x: ops.tensordot(x, np.arange(6, dtype="float32").reshape(3, 2) / 4, axes=1)
+        + ops.tensordot(x, np.arange(6, dtype="float32").reshape(2, 3) / 5, axes=[[2], [1]]), (4, 3))
+    one("attention", lambda q, k: ops.softmax(ops.einsum("bqd,bkd->bqk", q, k) / 3.0 ** 0.5) @ k, (4, 3), (5, 3))
+
+
+def activations():
+    """Activations, softmax and pooling."""
+    one("relu", lambda x: ops.relu(x) + ops.relu6(4 * x) + keras.activations.relu(x, 0.1, 0.5, 0.25), (4, 3))
+    one("sigmoid", lambda x: ops.sigmoid(x) + ops.silu(x) + ops.log_sigmoid(x) + ops.hard_sigmoid(x) + ops.hard_silu(x), (4, 3))
+    one("softplus", lambda x: ops.softplus(x) + ops.softsign(x) + ops.elu(x, 0.5) + ops.selu(x) + ops.leaky_relu(x, 0.3),
+        (4, 3))
+    one("gelu", lambda x: ops.gelu(x, approximate=False) + ops.gelu(2 * x) + ops.celu(x, 0.5), (4, 3))
+    one("shrinks", lambda x: ops.soft_shrink(x) + ops.hard_shrink(x) + ops.tanh_shrink(x) + ops.hard_tanh(x)
+        + ops.threshold(x, 0.25, 0) + ops.squareplus(x) + ops.sparse_plus(x), (4, 3))
+    one("softmax", lambda x: ops.softmax(x) + ops.softmax(x, axis=1) + ops.log_softmax(x, axis=-1), (4, 3))
+    one("pooling", lambda x: [ops.max_pool(x, 2), ops.average_pool(x, 3, strides=2, padding="same")[:, :2, :2]], (5, 4, 2))
+
+
+def run():
+    """Records all cases of this module."""
+    for part in (arithmetic, moves, reductions, products, activations):
+        part()

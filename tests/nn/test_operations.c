@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Functions of keras.ops in functional models: the list in docs/operations.md, what is refused, constants that are not
+ * finite, and masks.  Their numbers are compared with Keras's by test_golden_layers. */
+#include "cmocka_all.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "nn/layers/operations/operations.h"
+#include "nn/model/model.h"
+
+#define PAGE            LEAT_SOURCE_DIR "/docs/operations.md"
+#define MOST_PAGE_BYTES ((size_t)1 << 16)
+
+static const leati_operation *const tables[] = {leati_elementwise_operations, leati_moving_operations,
+                                                leati_reducing_operations, leati_product_operations,
+                                                leati_nn_operations};
+
+/* The page names each function with its arguments. */
+static void test_page(void **state) {
+    char *text = calloc(1, MOST_PAGE_BYTES);
+    FILE *file = fopen(PAGE, "rb");
+    (void)state;
+    assert_true(text && file);
+    size_t length = fread(text, 1, MOST_PAGE_BYTES - 1, file);
+    fclose(file);
+    for (size_t i = 0; i < length; ++i)
+        if (text[i] == '\n') text[i] = ' ';
+    for (size_t t = 0; t < sizeof tables / sizeof tables[0]; ++t)
+        for (const leati_operation *at = tables[t]; at->name; ++at) {
+            char entry[256];
+            snprintf(entry, sizeof entry, " %s (%s)", at->name, at->signature);
+            if (!strstr(text, entry)) fail_msg("docs/operations.md lacks '%s'", entry);
+            assert_ptr_equal(leati_operation_find(at->name), at);
+        }
+    free(text);
+}
+
+#define TENSOR(name)                                                                                         \
+    "{\"class_name\": \"__keras_tensor__\", \"config\": {\"shape\": [null, 4, 3], \"dtype\": \"float32\", "  \
+    "\"keras_history\": [\"" name "\", 0, 0]}}"
+#define INPUT(name)                                                                                          \
+    "{\"module\": \"keras.layers\", \"class_name\": \"InputLayer\", \"config\": {\"batch_shape\": [null, "   \
+    "4, 3], \"dtype\": \"float32\", \"name\": \"" name "\"}, \"registered_name\": null, \"name\": \"" name   \
+    "\", \"inbound_nodes\": []}"
+
+/* Writes a model with one input x and one function "it". */
+static void write_model(char json[4096], const char *function, const char *options, const char *args) {
+    snprintf(json, 4096,
+             "{\"module\": \"keras.src.models.functional\", \"class_name\": \"Functional\", \"config\": "
+             "{\"name\": \"m\", \"trainable\": true, \"layers\": [" INPUT(
+                 "x") ", {\"module\": "
+                      "\"keras.src.ops.numpy\", \"class_name\": \"%s\", \"config\": {\"name\": \"it\"%s}, "
+                      "\"registered_name\": \"%s\", \"name\": \"it\", \"inbound_nodes\": [{\"args\": [%s], "
+                      "\"kwargs\": "
+                      "{}}]}], \"input_layers\": [\"x\", 0, 0], \"output_layers\": [\"it\", 0, 0]}, "
+                      "\"registered_name\": \"Functional\"}",
+             function, options, function, args);
+}
+
+typedef struct refused {
+    const char *function, *options, *args, *says[2];
+} refused;
+
+static const refused cases[] = {
+    {"Arctan", "", TENSOR("x"), {"Arctan", "custom layer"}},
+    {"Sum", ", \"axis\": null", TENSOR("x"), {"'it'", "batch"}},
+    {"GetItem", "", TENSOR("x") ", 0", {"'it'", "batch"}},
+    {"GetItem", "", TENSOR("x") ", [{\"class_name\": \"__ellipsis__\", \"config\": {}}, 3]", {"'it'", "key"}},
+    {"Transpose", ", \"axes\": [1, 0, 2]", TENSOR("x"), {"'it'", "batch"}},
+    {"Max", ", \"axis\": 1, \"initial\": 0.5", TENSOR("x"), {"'it'", "initial"}},
+    {"Mean", ", \"axis\": 7", TENSOR("x"), {"'it'", "axis"}},
+    {"Mean", ", \"axis\": 1, \"colour\": 2", TENSOR("x"), {"'it'", "'colour'"}},
+    {"Add", "", TENSOR("x"), {"'it'", "'x2'"}},
+    {"Add", "", TENSOR("x") ", [[1.0], [2.0, 3.0]]", {"'it'", "lists of numbers"}},
+    {"Add", "", TENSOR("x") ", {\"class_name\": \"__complex__\", \"config\": {}}", {"'it'", "__complex__"}},
+    {"Add", "", "1.0, 2.0", {"'it'", "tensor"}},
+    {"Power", "", TENSOR("x") ", " TENSOR("x"), {"'it'", "exponent"}},
+    {"Split", ", \"indices_or_sections\": 3, \"axis\": 1", TENSOR("x"), {"'it'", "equal parts"}},
+    {"Einsum", ", \"subscripts\": \"bii->bi\"", TENSOR("x"), {"'it'", "bii->bi"}},
+    {"Reshape", ", \"newshape\": [-1, 5]", TENSOR("x"), {"'it'", "reshape"}},
+};
+
+/* Each is refused with the layer's name and the reason. */
+static void test_refused(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
+        char json[4096];
+        leat_model *model = NULL;
+        leat_error err = {0};
+        write_model(json, cases[i].function, cases[i].options, cases[i].args);
+        if (leat_model_from_json(&model, json, &err) == LEAT_OK) fail_msg("%s is accepted", json);
+        for (int k = 0; k < 2; ++k)
+            if (!strstr(err.message, cases[i].says[k]))
+                fail_msg("\"%s\" does not say \"%s\"", err.message, cases[i].says[k]);
+    }
+}
+
+/* JSON has no infinities, but Keras writes them. */
+static void test_infinity(void **state) {
+    char json[4096], *text = NULL;
+    leat_model *model = NULL;
+    leat_error err = {0};
+    (void)state;
+    write_model(json, "Where", "", "true, " TENSOR("x") ", -Infinity");
+    if (leat_model_from_json(&model, json, &err) != LEAT_OK) fail_msg("%s", err.message);
+    assert_int_equal(leat_model_to_json(model, &text, &err), LEAT_OK);
+    assert_non_null(strstr(text, "-Infinity"));
+    assert_non_null(strstr(text, "\"keras.src.ops.numpy\""));
+    leat_string_free(text);
+    leat_model_destroy(&model);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_page),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_infinity),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
