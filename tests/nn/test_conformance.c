@@ -185,7 +185,7 @@ static bool is_finite_weight(const leat_tensor *w) {
 /* Trains on a batch of one sample, and runs a batch without samples. */
 static void check_small_batches(bench *b, const run_backend *backend) {
     if (!set_batch(b, 1)) return;
-    run_once(b, backend, LEATI_TRAIN);
+    run_once(b, backend, example_only_predicts(b->e) ? LEATI_TEST : LEATI_TRAIN);
     run_once(b, backend, LEATI_PREDICT);
     set_batch(b, 0);
     (void)fedisableexcept(FE_INVALID); /* the mean of no samples is 0 / 0 */
@@ -201,6 +201,18 @@ static bool changes_frozen(const example *e, const char *name) {
     return strcmp(e->class_name, "SpectralNormalization") == 0 && !strstr(name, "bias");
 }
 
+/* Checks that the layer refuses training, and says what to do. */
+static void check_refusal(bench *b) {
+    leat_error err = {0};
+    leati_program program = {0};
+    leati_program_spec spec = b->spec;
+    spec.mode = LEATI_TRAIN;
+    spec.target_count = b->model->output_count;
+    assert_int_equal(leati_program_build(b->model, &spec, &program, &err), LEAT_ENOTSUP);
+    if (!strstr(err.message, b->e->class_name) || !strstr(err.message, "remove the layer"))
+        fail_msg("\"%s\" does not say what to do with %s", err.message, b->e->class_name);
+}
+
 /* Checks that a training step changes exactly the weights that train, and the moving averages of layers that
  * train. */
 static void check_step(const example *e, const run_backend *backend, bool trainable) {
@@ -214,14 +226,18 @@ static void check_step(const example *e, const run_backend *backend, bool traina
         before[i] = malloc(leat_tensor_bytes(&w));
         memcpy(before[i], w.data, leat_tensor_bytes(&w));
     }
-    run_once(&b, backend, LEATI_TRAIN);
+    bool trains = !example_only_predicts(e);
+    if (trains)
+        run_once(&b, backend, LEATI_TRAIN);
+    else
+        check_refusal(&b);
     for (int i = 0; i < count; ++i) {
         leat_tensor w = leat_model_weight(b.model, i);
         const char *name = leat_model_weight_name(b.model, i);
         bool own = strncmp(name, "it/", 3) == 0,
              changed = memcmp(before[i], w.data, leat_tensor_bytes(&w)) != 0;
         if (!is_finite_weight(&w)) fail_msg("%s {%s}: '%s' is not finite", e->class_name, e->config, name);
-        if (changed != (!own || trainable || changes_frozen(e, name)))
+        if (changed != (trains && (!own || trainable || changes_frozen(e, name))))
             fail_msg("%s {%s}, %s, %s: '%s' has %schanged", e->class_name, e->config, backend->name,
                      trainable ? "trainable" : "frozen", name, changed ? "" : "not ");
         free(before[i]);

@@ -48,8 +48,7 @@ static leati_value floor_of(leati_graph *g, leati_value x) {
     return leati_sub(g, whole, leati_binary_of(g, LEATI_GREATER, whole, x));
 }
 
-/* Rounds to the nearest integer; halves to the even one. */
-static leati_value round_of(leati_graph *g, leati_value x) {
+leati_value leati_operation_round(leati_graph *g, leati_value x) {
     leati_value low = floor_of(g, x), rest = leati_sub(g, x, low);
     leati_value odd = leati_sub(g, low, leati_linear(g, floor_of(g, leati_linear(g, low, 0.5f, 0)), 2, 0));
     leati_value above = leati_binary_of(g, LEATI_GREATER, rest, leati_scalar(g, 0.5f));
@@ -69,7 +68,7 @@ static void lower_rounding(leati_operands *o) {
     case TRUNC: o->outputs[0] = truncated(g, x); return;
     case ROUND:
         o->outputs[0] = leati_operand_int(o, "decimals", 0) == 0
-                            ? round_of(g, x)
+                            ? leati_operation_round(g, x)
                             : leati_operand_fail(o, LEAT_ENOTSUP, "decimals: expected 0");
         return;
     default:

@@ -17,7 +17,10 @@ leat_status leati_operation_unknown(const char *name, leat_error *err);
 /* Returns true if the function has an argument of that name. */
 bool leati_operation_has(const leati_operation *operation, const char *argument);
 
-/* Computes x[key] as Python does for a tuple of integers, slices, None and "..." (moving.c). */
+/* Rounds to the nearest integer, and halves to the even one (elementwise.c). */
+leati_value leati_operation_round(leati_graph *g, leati_value x);
+
+/* Takes `count` elements of an axis, from `start` in steps of `step`, which may be negative (moving.c). */
 leati_value leati_operation_take_axis(leati_graph *g, leati_value x, int axis, int64_t start, int64_t step,
                                       int64_t count);
 
