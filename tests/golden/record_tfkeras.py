@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records small files of tf.keras, which lies between Keras 2.3.1 and current Keras: record_tfkeras.py PREFIX, with the
+"""Records small files of tf.keras, which lies between Keras 2.3.1 and current Keras: record_tfkeras.py PREFIX [CASE...], with the
 Python of a virtual environment that has tensorflow-cpu, such as 2.4.4 (files/tf24_*) and 2.15.1 (files/tf215_*).  .keras
 archives come from versions that write them (2.13 or later)."""
 import collections
@@ -102,6 +102,24 @@ def heads():
     return model
 
 
+def functions():
+    """Functions of TensorFlow as layers: TFOpLambda and SlicingOpLambda."""
+    a = L.Input((4, 3), name="a")
+    x = L.Dense(3, activation="tanh")(a)
+    x = 1 - (x * 3.0 + [1.0, 2.0, 3.0]) / 4.0 - x ** 2
+    x = tf.nn.leaky_relu(x, 0.1) + tf.nn.softmax(x) + tf.sigmoid(x) + tf.maximum(x, 0.25) + tf.sqrt(tf.square(x) + 1.0)
+    x = x + tf.expand_dims(tf.reduce_mean(x, axis=1), 1) - tf.reduce_max(x, axis=-1, keepdims=True)
+    x = tf.concat([x, tf.abs(x)], axis=-1)[:, :, 1:4]
+    x = tf.matmul(x, x[:, ::-1], transpose_b=True) + tf.transpose(x[:, :, None, 0] * x, perm=(0, 2, 1))[:, :1, :]
+    x = tf.where(x > 0.0, x, tf.exp(x)) + tf.cast(x > 1.0, "float32") + tf.clip_by_value(x, -0.5, 0.5)
+    parts = tf.split(x, [1, 3], axis=1)
+    x = tf.stack([parts[0][:, 0], parts[1][:, 1]], axis=1) + tf.math.l2_normalize(parts[1][:, :2], axis=-1)
+    x = tf.reshape(tf.pad(x, [[0, 0], [0, 1], [0, 0]]), (tf.shape(x)[0], 12))
+    model = keras.Model(a, L.Dense(2)(x), name="functions")
+    model.compile(keras.optimizers.Adamax(0.002), "mse")
+    return model
+
+
 def written_again(path):
     """Rewrites the archive without times."""
     with zipfile.ZipFile(path) as archive:
@@ -159,7 +177,9 @@ def main():
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
     is_recent = tuple(int(part) for part in tf.__version__.split(".")[:2]) >= (2, 13)
-    for build in (cnn, memory, graph, added) + ((convolutions, heads) if is_recent else ()):
+    for build in (cnn, memory, graph, added, functions) + ((convolutions, heads) if is_recent else ()):
+        if sys.argv[2:] and build.__name__ not in sys.argv[2:]:
+            continue
         case(os.path.join(HERE, "files"), sys.argv[1], build)
 
 

@@ -113,11 +113,43 @@ static void test_infinity(void **state) {
     leat_model_destroy(&model);
 }
 
+static void refuse_tf(const char *item, const char *says) {
+    char json[4096];
+    leat_model *model = NULL;
+    leat_error err = {0};
+    snprintf(json, sizeof json,
+             "{\"class_name\": \"Functional\", \"keras_version\": \"2.15.0\", \"config\": {\"name\": \"m\", "
+             "\"layers\": "
+             "[{\"class_name\": \"InputLayer\", \"config\": {\"batch_input_shape\": [null, 4, 3], \"dtype\": "
+             "\"float32\", \"name\": \"x\"}, \"name\": \"x\", \"inbound_nodes\": []}, %s], \"input_layers\": "
+             "[[\"x\", 0, 0]], \"output_layers\": [[\"it\", 0, 0]]}}",
+             item);
+    if (leat_model_from_json(&model, json, &err) == LEAT_OK) fail_msg("%s is accepted", item);
+    if (!strstr(err.message, "'it'") || !strstr(err.message, says))
+        fail_msg("\"%s\" does not say \"%s\"", err.message, says);
+}
+
+#define TF(class_name, config, node)                                                                         \
+    "{\"class_name\": \"" class_name "\", \"config\": {\"name\": \"it\", " config                            \
+    "}, \"name\": \"it\", \"inbound_nodes\": [" node "]}"
+
+/* Functions of TensorFlow that leat does not have, and their arguments, are refused by name. */
+static void test_tf_refused(void **state) {
+    (void)state;
+    refuse_tf(TF("TFOpLambda", "\"function\": \"signal.fft\"", "[\"x\", 0, 0, {}]"), "tf.signal.fft");
+    refuse_tf(TF("TFOpLambda", "\"function\": \"math.cumsum\"",
+                 "[\"x\", 0, 0, {\"axis\": 1, \"reverse\": true}]"),
+              "'reverse'");
+    refuse_tf(TF("TFOpLambda", "\"function\": \"reshape\"", "[\"x\", 0, 0, {\"shape\": [-1, -1]}]"), "shape");
+    refuse_tf(TF("TensorFlowOpLayer", "\"constants\": {}", "[[\"x\", 0, 0, {}]]"), "TensorFlowOpLayer");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_page),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_infinity),
+        cmocka_unit_test(test_tf_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "nn/config/object.h"
 #include "nn/keras3/translate_operation.h"
+#include "nn/keras3/translate_tf.h"
 
 static leat_status no_memory(leat_error *err) {
     return leati_fail(err, LEAT_ENOMEM, "no memory for a configuration");
@@ -405,6 +406,7 @@ leat_status leati_translate_calls(json_t *config, leat_error *err) {
     size_t index;
     if (status == LEAT_OK) status = translate_ends(config, "input_layers", layers, err);
     if (status == LEAT_OK) status = translate_ends(config, "output_layers", layers, err);
+    if (status == LEAT_OK) status = leati_translate_tf(layers, err);
     if (status == LEAT_OK) status = find_needed(config, needed, err);
     if (status == LEAT_OK) json_array_foreach(layers, index, item) {
             status = append_one(layers, item, needed, kept, all_calls, err);

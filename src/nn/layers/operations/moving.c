@@ -473,7 +473,7 @@ const leati_operation leati_moving_operations[] = {
     {"Roll", NUMPY, "x shift axis", lower_roll, 0},
     {"Repeat", NUMPY, "x repeats axis", lower_repeat, 0},
     {"Tile", NUMPY, "x repeats", lower_tile, 0},
-    {"Pad", NUMPY, "x pad_width mode constant_values", lower_pad, 0},
+    {"Pad", NUMPY, "x constant_values pad_width mode", lower_pad, 0},
     {"Take", NUMPY, "x indices axis", lower_take, 0},
     {.name = NULL},
 };

@@ -27,7 +27,7 @@ typedef struct leati_operands {
 struct leati_operation {
     const char *name;      /* Keras's class: "TrueDivide" */
     const char *module;    /* Keras's module without "keras.src.": "ops.numpy" */
-    const char *signature; /* the names of the arguments in their order, separated by spaces */
+    const char *signature; /* the names of the arguments of a call in their order, then of the options */
     void (*lower)(leati_operands *o);
     int detail; /* what `lower` computes, if it serves several functions */
 };

@@ -192,7 +192,7 @@ const leati_operation leati_reducing_operations[] = {
     {"Prod", NUMPY, "x axis keepdims dtype", lower_product, 0},
     {"Argmax", NUMPY, "x axis keepdims", lower_argmax, LARGEST},
     {"Argmin", NUMPY, "x axis keepdims", lower_argmax, SMALLEST},
-    {"Average", NUMPY, "x axis weights", lower_average, 0},
+    {"Average", NUMPY, "x weights axis", lower_average, 0},
     {"Cumsum", NUMPY, "x axis dtype", lower_cumsum, 0},
     {.name = NULL},
 };
