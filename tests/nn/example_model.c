@@ -11,6 +11,10 @@ bool example_only_predicts(const example *e) {
     return strncmp(e->class_name, "Random", 6) == 0 && strcmp(e->class_name, "RandomFlip") != 0;
 }
 
+bool example_stops_gradients(const example *e) {
+    return strcmp(e->class_name, "CategoryEncoding") == 0;
+}
+
 bool example_is_input_layer(const example *e) {
     return strcmp(e->class_name, "InputLayer") == 0;
 }

@@ -319,6 +319,9 @@ const example examples[] = {
      "\"function\": \"Split\", \"options\": {\"indices_or_sections\": 2, \"axis\": 1}, \"args\": "
      "[{\"input\": 0}]",
      {MATRIX}},
+    {"CategoryEncoding", "\"num_tokens\": 6", {MATRIX}},
+    {"CategoryEncoding", "\"num_tokens\": 6, \"output_mode\": \"one_hot\"", {VECTOR}},
+    {"CategoryEncoding", "\"num_tokens\": 6, \"output_mode\": \"count\"", {VECTOR}},
     {"CenterCrop", "\"height\": 4, \"width\": 3", {IMAGE}},
     {"CenterCrop", "\"height\": 9, \"width\": 5, \"data_format\": \"channels_first\"", {IMAGE}},
     {"RandomBrightness",

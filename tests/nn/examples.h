@@ -31,6 +31,8 @@ int example_classes(const example *e);
 bool example_is_input_layer(const example *e);
 /* Returns true for a layer that leat refuses to train with: the random layers for images but RandomFlip. */
 bool example_only_predicts(const example *e);
+/* Returns true for a layer through which no gradient flows. */
+bool example_stops_gradients(const example *e);
 
 /* Writes the JSON of a model "m": each input "x<i>" goes through a Dense "before<i>", so that weights precede the
  * layer, into the layer "it". */

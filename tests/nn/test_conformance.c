@@ -182,10 +182,15 @@ static bool is_finite_weight(const leat_tensor *w) {
     return true;
 }
 
+/* True if a training step with the example changes weights. */
+static bool trains(const example *e) {
+    return !example_only_predicts(e) && !example_stops_gradients(e);
+}
+
 /* Trains on a batch of one sample, and runs a batch without samples. */
 static void check_small_batches(bench *b, const run_backend *backend) {
     if (!set_batch(b, 1)) return;
-    run_once(b, backend, example_only_predicts(b->e) ? LEATI_TEST : LEATI_TRAIN);
+    run_once(b, backend, trains(b->e) ? LEATI_TRAIN : LEATI_TEST);
     run_once(b, backend, LEATI_PREDICT);
     set_batch(b, 0);
     (void)fedisableexcept(FE_INVALID); /* the mean of no samples is 0 / 0 */
@@ -226,18 +231,15 @@ static void check_step(const example *e, const run_backend *backend, bool traina
         before[i] = malloc(leat_tensor_bytes(&w));
         memcpy(before[i], w.data, leat_tensor_bytes(&w));
     }
-    bool trains = !example_only_predicts(e);
-    if (trains)
-        run_once(&b, backend, LEATI_TRAIN);
-    else
-        check_refusal(&b);
+    if (trains(e)) run_once(&b, backend, LEATI_TRAIN);
+    if (example_only_predicts(e)) check_refusal(&b);
     for (int i = 0; i < count; ++i) {
         leat_tensor w = leat_model_weight(b.model, i);
         const char *name = leat_model_weight_name(b.model, i);
         bool own = strncmp(name, "it/", 3) == 0,
              changed = memcmp(before[i], w.data, leat_tensor_bytes(&w)) != 0;
         if (!is_finite_weight(&w)) fail_msg("%s {%s}: '%s' is not finite", e->class_name, e->config, name);
-        if (changed != (trains && (!own || trainable || changes_frozen(e, name))))
+        if (changed != (trains(e) && (!own || trainable || changes_frozen(e, name))))
             fail_msg("%s {%s}, %s, %s: '%s' has %schanged", e->class_name, e->config, backend->name,
                      trainable ? "trainable" : "frozen", name, changed ? "" : "not ");
         free(before[i]);

@@ -298,11 +298,10 @@ static leat_status take_arguments(const translation *t, const tf_function *funct
             return leati_fail(err, LEAT_ENOTSUP,
                               "called with the argument '%.64s', which leat does not support", key);
         }
-        json_t *converted = NULL;
-        if (position >= 0)
-            converted = positional(t, function, value);
-        else
-            LEATI_TRY(adapt_option(t, option, value, &converted, err));
+        json_t *converted = position >= 0 ? positional(t, function, value) : NULL;
+        leat_status status = position >= 0 ? LEAT_OK : adapt_option(t, option, value, &converted, err);
+        if (status != LEAT_OK) json_decref(converted);
+        LEATI_TRY(status);
         while (position >= 0 && json_array_size(args) <= (size_t)position)
             if (json_array_append_new(args, json_null()) != 0) break;
         int failed = position >= 0 ? json_array_set_new(args, (size_t)position, converted)

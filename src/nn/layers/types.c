@@ -26,6 +26,7 @@ const leati_layer_type *const leati_layer_types[] = {
     &leati_layer_average_pooling3d,
     &leati_layer_batch_normalization,
     &leati_layer_bidirectional,
+    &leati_layer_category_encoding,
     &leati_layer_center_crop,
     &leati_layer_concatenate,
     &leati_layer_conv1d,

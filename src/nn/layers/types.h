@@ -32,6 +32,7 @@ extern const leati_layer_type leati_layer_average_pooling2d;
 extern const leati_layer_type leati_layer_average_pooling3d;
 extern const leati_layer_type leati_layer_batch_normalization;
 extern const leati_layer_type leati_layer_bidirectional;
+extern const leati_layer_type leati_layer_category_encoding;
 extern const leati_layer_type leati_layer_center_crop;
 extern const leati_layer_type leati_layer_concatenate;
 extern const leati_layer_type leati_layer_conv1d;

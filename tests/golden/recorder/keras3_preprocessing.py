@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Preprocessing layers of current Keras, behind and before a convolution: keras-3/layers/*.npz.  Layers that change images
 at random are recorded for prediction."""
-from .keras3_case import L, case
+import numpy as np
+
+from .keras3_case import L, case, functional
 
 
 def one(name, shape, make, trains=True, **options):
@@ -49,7 +51,22 @@ def random():
              trains=False)
 
 
+def encodings():
+    """Integers as vectors."""
+    def one(name, shape, **options):
+        def build():
+            x = L.Input(shape, name="x")
+            return [x], L.Dense(2)(L.CategoryEncoding(5, **options)(x))
+        count = 4 * int(np.prod(shape))
+        functional("category_encoding_" + name, "CategoryEncoding", build,
+                   inputs=[(np.arange(count) * 7 % 5).reshape((4,) + shape)])
+    one("multi_hot", (3,))
+    one("count", (4,), output_mode="count")
+    one("one_hot", (3,), output_mode="one_hot")
+    one("one_hot_column", (1,), output_mode="one_hot")
+
+
 def run():
     """Records all cases of this module."""
-    for part in (resizing, crops, random):
+    for part in (resizing, crops, random, encodings):
         part()

@@ -256,7 +256,7 @@ static void lower_full(leati_operands *o) {
     double value = o->operation->detail;
     const leati_desc desc = *leati_graph_desc(o->g, leati_operand(o, "x"));
     if (o->operation->detail >= 0 || leati_operand_number(o, "fill_value", &value))
-        o->outputs[0] = leati_full(o->g, desc.rank, desc.shape, (float)value);
+        o->outputs[0] = leati_broadcast(o->g, leati_scalar(o->g, (float)value), desc.rank, desc.shape);
     else
         o->outputs[0] = leati_operand_fail(o, LEAT_ENOTSUP, "fill_value: expected a number");
 }

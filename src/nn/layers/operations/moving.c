@@ -141,6 +141,7 @@ static void lower_broadcast_to(leati_operands *o) {
     for (int i = 0; i < count; ++i) {
         int from = desc.rank - count + i;
         if (dims[i] == -1 && from >= 0) dims[i] = desc.shape[from];
+        if (dims[i] < 0) count = -1;
     }
     o->outputs[0] = count < 0 ? leati_operand_fail(o, LEAT_EINVAL, "shape: expected a list of integers")
                               : leati_broadcast(o->g, x, count, dims);
