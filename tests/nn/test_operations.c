@@ -113,6 +113,22 @@ static void test_infinity(void **state) {
     leat_model_destroy(&model);
 }
 
+/* In an .h5 file of current Keras a function has no module; a Cast has a dtype, as layers have. */
+static void test_without_module(void **state) {
+    (void)state;
+    leat_model *model = NULL;
+    leat_error err = {0};
+    const char *json = "{\"class_name\": \"Functional\", \"keras_version\": \"3.15.1\", \"config\": "
+                       "{\"name\": \"m\", \"layers\": "
+                       "[" INPUT("x") ", {\"class_name\": \"Cast\", \"config\": {\"name\": \"it\", "
+                                      "\"dtype\": \"int32\"}, \"name\": "
+                                      "\"it\", \"inbound_nodes\": [{\"args\": [" TENSOR(
+                                          "x") "], \"kwargs\": {}}]}], \"input_layers\": [\"x\", 0, 0], "
+                                               "\"output_layers\": [\"it\", 0, 0]}}";
+    if (leat_model_from_json(&model, json, &err) != LEAT_OK) fail_msg("%s", err.message);
+    leat_model_destroy(&model);
+}
+
 static void refuse_tf(const char *item, const char *says) {
     char json[4096];
     leat_model *model = NULL;
@@ -146,10 +162,9 @@ static void test_tf_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_page),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_infinity),
-        cmocka_unit_test(test_tf_refused),
+        cmocka_unit_test(test_page),           cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_infinity),       cmocka_unit_test(test_tf_refused),
+        cmocka_unit_test(test_without_module),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

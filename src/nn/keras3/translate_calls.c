@@ -12,6 +12,7 @@
 #include "nn/config/object.h"
 #include "nn/keras3/translate_operation.h"
 #include "nn/keras3/translate_tf.h"
+#include "nn/layers/operations/operation.h"
 
 static leat_status no_memory(leat_error *err) {
     return leati_fail(err, LEAT_ENOMEM, "no memory for a configuration");
@@ -53,7 +54,8 @@ static bool is_function(const json_t *item) {
         return strncmp(module, "keras.src.ops.", 14) == 0 || strncmp(module, "keras.ops", 9) == 0 ||
                strncmp(module, "keras.src.activations", 21) == 0;
     return json_is_object(first_call(item)) && json_object_get(config, "name") &&
-           !json_object_get(config, "trainable") && !json_object_get(config, "dtype") &&
+           !json_object_get(config, "trainable") &&
+           (!json_object_get(config, "dtype") || leati_operation_module(leati_item_class(item))) &&
            !leati_item_is_model(item);
 }
 
