@@ -50,6 +50,17 @@ static void test_models_are_keras_s(void **state) {
     assert_int_equal(cases, 4);
 }
 
+/* Functions that jump: the rounding of an input to bfloat16 may put it on the other side. */
+static const char *const jumping[] = {"operation_divisions", "operation_rounded", "operation_casts",
+                                      "operation_logic",     "operation_indices", "operation_comparisons",
+                                      "operation_one_hot",   "operation_where"};
+
+static bool jumps(const char *name) {
+    for (size_t i = 0; i < sizeof jumping / sizeof jumping[0]; ++i)
+        if (strncmp(name, jumping[i], strlen(jumping[i])) == 0) return true;
+    return false;
+}
+
 /* Compares predictions on all backends; also runs one training step, whose numbers are tested by test_ops. */
 static void check_layer(const char *name, void *user) {
     const run_backend *best = run_backends;
@@ -58,7 +69,7 @@ static void check_layer(const char *name, void *user) {
     while (best[1].name) ++best;
     model_case_open(&c, user, name, best);
     assert_ok(leat_model_set_dtype_policy(c.model, "mixed_bfloat16", &err), &err);
-    model_case_compare_prediction(&c, "y", NEAR_FLOAT32);
+    if (!jumps(name)) model_case_compare_prediction(&c, "y", NEAR_FLOAT32);
     if (test_npz_has(c.g.npz, "loss0")) {
         model_stage s;
         float got[CASE_MAX_OUTPUTS];

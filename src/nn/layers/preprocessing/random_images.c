@@ -45,10 +45,12 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
 static const leati_field random_brightness_fields[] = {OPTION(0, "factor", NULL),
                                                        OPTION(1, "value_range", "[0, 255]"),
                                                        OPTION(2, "data_format", "\"channels_last\""),
+                                                       OPTION(3, "seed", "null"),
                                                        {.key = NULL}};
 static const leati_field random_color_degeneration_fields[] = {OPTION(0, "factor", NULL),
                                                                OPTION(1, "value_range", "[0, 255]"),
                                                                OPTION(2, "data_format", "\"channels_last\""),
+                                                               OPTION(3, "seed", "null"),
                                                                {.key = NULL}};
 static const leati_field random_color_jitter_fields[] = {OPTION(0, "value_range", "[0, 255]"),
                                                          OPTION(1, "brightness_factor", "null"),
@@ -56,10 +58,12 @@ static const leati_field random_color_jitter_fields[] = {OPTION(0, "value_range"
                                                          OPTION(3, "saturation_factor", "null"),
                                                          OPTION(4, "hue_factor", "null"),
                                                          OPTION(5, "data_format", "\"channels_last\""),
+                                                         OPTION(6, "seed", "null"),
                                                          {.key = NULL}};
 static const leati_field random_contrast_fields[] = {OPTION(0, "factor", NULL),
                                                      OPTION(1, "value_range", "[0, 255]"),
                                                      OPTION(2, "data_format", "\"channels_last\""),
+                                                     OPTION(3, "seed", "null"),
                                                      {.key = NULL}};
 static const leati_field random_elastic_transform_fields[] = {OPTION(0, "factor", "1.0"),
                                                               OPTION(1, "scale", "1.0"),
@@ -68,18 +72,21 @@ static const leati_field random_elastic_transform_fields[] = {OPTION(0, "factor"
                                                               OPTION(4, "fill_value", "0.0"),
                                                               OPTION(5, "value_range", "[0, 255]"),
                                                               OPTION(6, "data_format", "\"channels_last\""),
+                                                              OPTION(7, "seed", "null"),
                                                               {.key = NULL}};
 static const leati_field random_erasing_fields[] = {OPTION(0, "factor", "1.0"),
                                                     OPTION(1, "scale", "[0.02, 0.33]"),
                                                     OPTION(2, "fill_value", "null"),
                                                     OPTION(3, "value_range", "[0, 255]"),
                                                     OPTION(4, "data_format", "\"channels_last\""),
+                                                    OPTION(5, "seed", "null"),
                                                     {.key = NULL}};
 static const leati_field random_gaussian_blur_fields[] = {OPTION(0, "factor", "1.0"),
                                                           OPTION(1, "kernel_size", "3"),
                                                           OPTION(2, "sigma", "1.0"),
                                                           OPTION(3, "value_range", "[0, 255]"),
                                                           OPTION(4, "data_format", "\"channels_last\""),
+                                                          OPTION(5, "seed", "null"),
                                                           {.key = NULL}};
 static const leati_field random_grayscale_fields[] = {OPTION(0, "factor", "0.5"),
                                                       OPTION(1, "data_format", "\"channels_last\""),
@@ -87,34 +94,41 @@ static const leati_field random_grayscale_fields[] = {OPTION(0, "factor", "0.5")
 static const leati_field random_hue_fields[] = {OPTION(0, "factor", NULL),
                                                 OPTION(1, "value_range", "[0, 255]"),
                                                 OPTION(2, "data_format", "\"channels_last\""),
+                                                OPTION(3, "seed", "null"),
                                                 {.key = NULL}};
 static const leati_field random_invert_fields[] = {OPTION(0, "factor", "1.0"),
                                                    OPTION(1, "value_range", "[0, 255]"),
                                                    OPTION(2, "data_format", "\"channels_last\""),
+                                                   OPTION(3, "seed", "null"),
                                                    {.key = NULL}};
 static const leati_field random_perspective_fields[] = {OPTION(0, "factor", "1.0"),
                                                         OPTION(1, "scale", "1.0"),
                                                         OPTION(2, "interpolation", "\"bilinear\""),
                                                         OPTION(3, "fill_value", "0.0"),
                                                         OPTION(4, "data_format", "\"channels_last\""),
+                                                        OPTION(5, "seed", "null"),
                                                         {.key = NULL}};
 static const leati_field random_posterization_fields[] = {OPTION(0, "factor", NULL),
                                                           OPTION(1, "value_range", "[0, 255]"),
                                                           OPTION(2, "data_format", "\"channels_last\""),
+                                                          OPTION(3, "seed", "null"),
                                                           {.key = NULL}};
 static const leati_field random_rotation_fields[] = {OPTION(0, "factor", NULL),
                                                      OPTION(1, "fill_mode", "\"reflect\""),
                                                      OPTION(2, "fill_value", "0.0"),
                                                      OPTION(3, "interpolation", "\"bilinear\""),
                                                      OPTION(4, "data_format", "\"channels_last\""),
+                                                     OPTION(5, "seed", "null"),
                                                      {.key = NULL}};
 static const leati_field random_saturation_fields[] = {OPTION(0, "factor", NULL),
                                                        OPTION(1, "value_range", "[0, 255]"),
                                                        OPTION(2, "data_format", "\"channels_last\""),
+                                                       OPTION(3, "seed", "null"),
                                                        {.key = NULL}};
 static const leati_field random_sharpness_fields[] = {OPTION(0, "factor", NULL),
                                                       OPTION(1, "value_range", "[0, 255]"),
                                                       OPTION(2, "data_format", "\"channels_last\""),
+                                                      OPTION(3, "seed", "null"),
                                                       {.key = NULL}};
 static const leati_field random_shear_fields[] = {OPTION(0, "x_factor", "0.0"),
                                                   OPTION(1, "y_factor", "0.0"),
@@ -122,6 +136,7 @@ static const leati_field random_shear_fields[] = {OPTION(0, "x_factor", "0.0"),
                                                   OPTION(3, "fill_mode", "\"reflect\""),
                                                   OPTION(4, "fill_value", "0.0"),
                                                   OPTION(5, "data_format", "\"channels_last\""),
+                                                  OPTION(6, "seed", "null"),
                                                   {.key = NULL}};
 static const leati_field random_translation_fields[] = {OPTION(0, "height_factor", NULL),
                                                         OPTION(1, "width_factor", NULL),
@@ -129,6 +144,7 @@ static const leati_field random_translation_fields[] = {OPTION(0, "height_factor
                                                         OPTION(3, "interpolation", "\"bilinear\""),
                                                         OPTION(4, "fill_value", "0.0"),
                                                         OPTION(5, "data_format", "\"channels_last\""),
+                                                        OPTION(6, "seed", "null"),
                                                         {.key = NULL}};
 static const leati_field random_zoom_fields[] = {OPTION(0, "height_factor", NULL),
                                                  OPTION(1, "width_factor", "null"),
@@ -136,6 +152,7 @@ static const leati_field random_zoom_fields[] = {OPTION(0, "height_factor", NULL
                                                  OPTION(3, "interpolation", "\"bilinear\""),
                                                  OPTION(4, "fill_value", "0.0"),
                                                  OPTION(5, "data_format", "\"channels_last\""),
+                                                 OPTION(6, "seed", "null"),
                                                  {.key = NULL}};
 
 #define PREDICTED(name, class_name)                                                                          \
@@ -167,11 +184,13 @@ static const char *const modes[] = {"horizontal", "vertical", "horizontal_and_ve
 
 typedef struct flip_config {
     int32_t mode, data_format;
+    json_t *seed; /* kept and written, but not used */
 } flip_config;
 
 static const leati_field flip_fields[] = {LEATI_CHOICE_FIELD(flip_config, mode, modes,
                                                              "\"horizontal_and_vertical\""),
                                           LEATI_DATA_FORMAT_FIELD(flip_config),
+                                          LEATI_FIELD(flip_config, seed, LEATI_FIELD_JSON, "null"),
                                           {.key = NULL}};
 
 /* Turns half of the images around along an axis.  The mask of a dropout of half the ones decides, one number for each
