@@ -16,12 +16,7 @@
 #include "nn/initializers/types.h"
 #include "nn/keras_names.h"
 #include "nn/layers/types.h"
-#if __has_include("nn/layers/operations/operations.h")
 #include "nn/layers/operations/operations.h"
-#define HAS_OPERATIONS 1
-#else
-#define HAS_OPERATIONS 0
-#endif
 #include "nn/losses/types.h"
 #include "nn/metrics/types.h"
 #include "nn/optimizers/types.h"
@@ -144,12 +139,7 @@ static bool knows_operation(const page *p, const char *name) {
     for (size_t i = 0; i < json_array_size(functions); ++i)
         if (strcmp(json_string_value(json_array_get(functions, i)), name) == 0)
             class_name = json_string_value(json_array_get(classes, i));
-#if HAS_OPERATIONS
     return class_name[0] && leati_operation_find(class_name) != NULL;
-#else
-    (void)class_name;
-    return false;
-#endif
 }
 
 /* Sets the state and the text of a name.  Returns false if there is no reason. */

@@ -41,7 +41,7 @@ typedef struct leati_measure_options {
     int64_t num_regressors;            /* R2Score */
     json_t *target_class_ids;          /* IoU and its kin; owned */
     bool sparse_y_true, sparse_y_pred; /* IoU and its kin: class numbers; false: a number for each class */
-    bool as_keras3; /* the arithmetic of current Keras; set by compile, not by a configuration */
+    bool as_keras3;            /* the arithmetic of current Keras; set by compile, not by a configuration */
     leati_part_object *object; /* owned: a custom loss or metric; NULL: one of leat's */
 } leati_measure_options;
 
