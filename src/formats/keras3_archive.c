@@ -68,10 +68,12 @@ static leat_status open_config(archive *out, const leati_zip *zip, leat_error *e
     json_t *version = json_object_get(metadata, "keras_version");
     if (version && json_is_object(config) && json_object_set(config, "keras_version", version) != 0)
         status = leati_fail(err, LEAT_ENOMEM, "no memory for a configuration");
-    json_decref(metadata);
     const json_t *compile_config = json_object_get(config, "compile_config");
     if (status == LEAT_OK && json_object_get(compile_config, "optimizer"))
         status = leati_translate_compilation(compile_config, leati_is_late(config), &out->compilation, err);
+    if (status == LEAT_OK)
+        status = leati_translate_kept(out->compilation, json_object_get(metadata, LEATI_KEPT_KEY), err);
+    json_decref(metadata);
     if (status == LEAT_OK) status = leati_translate_model(config, &out->config, err);
     json_decref(config);
     return status;

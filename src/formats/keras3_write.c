@@ -9,6 +9,7 @@
 #include "formats/keras3.h"
 #include "formats/keras_h5.h"
 #include "json/json.h"
+#include "nn/keras3/translate.h"
 #include "nn/model/export.h"
 
 /* ---- The layout of .weights.h5 ---- */
@@ -124,10 +125,19 @@ static leat_status write_h5_state(leati_h5 *file, const leat_model *model, leat_
     return status;
 }
 
+/* Adds LEATI_KEPT_KEY to an object if the model computes in the arithmetic of 2.3.1. */
+static leat_status add_kept(json_t *object, const leat_model *model, leat_error *err) {
+    json_t *kept = NULL;
+    LEATI_TRY(leati_keras3_kept(model, &kept, err));
+    if (!kept || json_object_set_new(object, LEATI_KEPT_KEY, kept) == 0) return LEAT_OK;
+    return leati_fail(err, LEAT_ENOMEM, "no memory for a training_config");
+}
+
 static leat_status write_h5_training(leati_h5 *file, const leat_model *model, leat_error *err) {
     json_t *config = NULL;
     LEATI_TRY(leati_keras3_compilation(model, LEATI_KERAS3_H5, &config, err));
-    leat_status status = leati_keras_h5_write_json(file, "training_config", config, err);
+    leat_status status = add_kept(config, model, err);
+    if (status == LEAT_OK) status = leati_keras_h5_write_json(file, "training_config", config, err);
     json_decref(config);
     return status == LEAT_OK ? write_h5_state(file, model, err) : status;
 }
@@ -160,10 +170,12 @@ static leat_status add_json(leati_zip_writer *zip, const char *name, const json_
 }
 
 /* Keras also writes the date, which it never reads.  Without the date, equal models are equal files. */
-static leat_status add_metadata(leati_zip_writer *zip, leat_error *err) {
+static leat_status add_metadata(leati_zip_writer *zip, const leat_model *model, bool compiled,
+                                leat_error *err) {
     json_t *metadata = json_pack("{s:s}", "keras_version", LEATI_KERAS3_VERSION);
-    leat_status status = metadata ? add_json(zip, "metadata.json", metadata, err)
-                                  : leati_fail(err, LEAT_ENOMEM, "no memory for metadata.json");
+    leat_status status = metadata ? LEAT_OK : leati_fail(err, LEAT_ENOMEM, "no memory for metadata.json");
+    if (status == LEAT_OK && compiled) status = add_kept(metadata, model, err);
+    if (status == LEAT_OK) status = add_json(zip, "metadata.json", metadata, err);
     json_decref(metadata);
     return status;
 }
@@ -206,7 +218,7 @@ static leat_status add_weights(leati_zip_writer *zip, const leat_model *model, b
 leat_status leati_keras3_write_archive(leati_zip_writer *zip, const leat_model *model, bool include_optimizer,
                                        leat_error *err) {
     bool compiled = include_optimizer && model->compiled.ready;
-    LEATI_TRY(add_metadata(zip, err));
+    LEATI_TRY(add_metadata(zip, model, compiled, err));
     LEATI_TRY(add_config(zip, model, compiled, err));
     return add_weights(zip, model, compiled, err);
 }

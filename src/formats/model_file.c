@@ -112,6 +112,8 @@ static leat_status compile_as(leati_h5 *file, leat_model *model, const json_t *m
     json_t *config = NULL, *translated = NULL;
     LEATI_TRY(read_json(file, "training_config", &config, err));
     leat_status status = modern ? leati_translate_compilation(config, late, &translated, err) : LEAT_OK;
+    if (status == LEAT_OK)
+        status = leati_translate_kept(translated, json_object_get(config, LEATI_KEPT_KEY), err);
     if (status == LEAT_OK) status = leati_load_compilation(model, modern ? translated : config, load, err);
     json_decref(config);
     json_decref(translated);

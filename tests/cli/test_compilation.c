@@ -72,6 +72,32 @@ static void options_replace_what_is_unknown(void **state) {
     says("--no-compile", true);
 }
 
+/* Also with an unknown compilation a file is converted; the new file has none, and the same predictions. */
+static void convert_leaves_the_compilation_out(void **state) {
+    (void)state;
+    static const char *const made[] = {"own.h5", "own.keras"};
+    write_data();
+    runs("predict " OWN "--data npz:own.npz --output p.npy");
+    assert_int_equal(system("mv p.npy before.npy"), 0);
+    fails("convert " OWN "own.h5", "--no-compile");
+    assert_int_not_equal(access("own.h5", F_OK), 0);
+    for (size_t i = 0; i < sizeof made / sizeof made[0]; ++i) {
+        char line[256];
+        snprintf(line, sizeof line, "convert " OWN "%s --no-compile", made[i]);
+        runs(line);
+        snprintf(line, sizeof line, "predict %s --data npz:own.npz --output p.npy", made[i]);
+        runs(line);
+        assert_int_equal(system("cmp p.npy before.npy"), 0);
+        snprintf(line, sizeof line, "fit %s --train npz:own.npz", made[i]);
+        refused(line, "--loss");
+        remove(made[i]);
+    }
+    runs("convert " KNOWN "known.h5 --no-compile"); /* also a compilation that leat knows is left out */
+    refused("fit known.h5 --train npz:known.npz", "--loss");
+    remove("known.h5");
+    remove("before.npy");
+}
+
 /* An option alone keeps the rest of the file's compilation: otherwise a loss would be missing. */
 static void options_alone_keep_the_rest(void **state) {
     (void)state;
@@ -115,6 +141,7 @@ int main(void) {
         cmocka_unit_test(predict_and_summary_skip_the_compilation),
         cmocka_unit_test(commands_that_need_it_name_the_way_out),
         cmocka_unit_test(options_replace_what_is_unknown),
+        cmocka_unit_test(convert_leaves_the_compilation_out),
         cmocka_unit_test(options_alone_keep_the_rest),
         cmocka_unit_test(weights_come_from_a_file),
         cmocka_unit_test(a_schedule_is_not_set_by_callbacks),

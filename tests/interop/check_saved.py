@@ -4,7 +4,6 @@
 For each model of saved_models.py: Keras trains and saves it; leat loads it, trains one step and saves it as .keras, .h5
 and .weights.h5; Keras loads each file, must predict what leat predicts, and both train two more steps.  Prints a table;
 exits 1 if a cell has an error above its limit."""
-import ctypes
 import json
 import os
 import sys
@@ -18,44 +17,10 @@ import numpy as np  # noqa: E402
 
 import bind_leat  # noqa: E402
 import saved_models  # noqa: E402
+from leat_model import Leat  # noqa: E402
 
 PREDICTS, CONTINUES = 1e-6, 1e-5
 BATCH = 6
-
-
-class Leat:
-    """A model of leat."""
-
-    def __init__(self, api, path):
-        self.api = api
-        self.model = api.model_load(path)
-
-    def arrays(self, xs, ts=()):
-        make, arrays = self.api.types["leat_array"], self.api.types["leat_arrays"]()
-        self.held = [np.ascontiguousarray(a) for a in list(xs) + list(ts)]
-
-        def pack(some):
-            return (make * len(some))(*[make(None, self.view(a)) for a in some])
-        arrays.inputs, arrays.input_count = pack(self.held[:len(xs)]), len(xs)
-        if len(ts):
-            arrays.targets, arrays.target_count = pack(self.held[len(xs):]), len(ts)
-        return arrays
-
-    def view(self, a):
-        code = {"float32": "LEAT_F32", "int32": "LEAT_I32"}[str(a.dtype)]
-        return self.api.tensor_view_into(self.api.values[code], a.ndim, (ctypes.c_int64 * a.ndim)(*a.shape), a.ctypes.data)
-
-    def predict(self, xs, like):
-        outs = [np.zeros(y.shape, "float32") for y in like]
-        tensors = (self.api.types["leat_tensor"] * len(outs))(*[self.view(o) for o in outs])
-        self.api.library.leat_model_reset_states(self.model)
-        self.api.model_predict_on_batch_into(self.model, ctypes.byref(self.arrays(xs)), tensors)
-        return outs
-
-    def train(self, xs, ts, steps):
-        self.api.library.leat_model_reset_states(self.model)
-        for _ in range(steps):
-            self.api.model_train_on_batch(self.model, ctypes.byref(self.arrays(xs, ts)))
 
 
 def listed(y):

@@ -296,3 +296,12 @@ leat_status leati_translate_compilation(const json_t *compile_config, bool late,
     *out = NULL;
     return status;
 }
+
+leat_status leati_translate_kept(json_t *training_config, const json_t *kept, leat_error *err) {
+    static const char *const keys[] = {"arithmetic", "optimizer_config"};
+    for (size_t i = 0; training_config && i < sizeof keys / sizeof keys[0]; ++i) {
+        json_t *value = json_object_get(kept, keys[i]);
+        if (value && json_object_set(training_config, keys[i], value) != 0) return no_memory(err);
+    }
+    return LEAT_OK;
+}

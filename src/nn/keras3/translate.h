@@ -24,6 +24,13 @@ leat_status leati_translate_model(const json_t *root, json_t **out, leat_error *
 leat_status leati_translate_compilation(const json_t *compile_config, bool late, json_t **out,
                                         leat_error *err);
 
+/* A key of leat's own in files of current Keras, which ignores the key: in metadata.json, or in the training_config of
+ * an .h5 file.  Its value is an object with the keys of a training_config of 2.3.1 that current Keras cannot have. */
+#define LEATI_KEPT_KEY "leat"
+
+/* Replaces the keys of a translated training_config by those in `kept`, the value of LEATI_KEPT_KEY or NULL. */
+leat_status leati_translate_kept(json_t *training_config, const json_t *kept, leat_error *err);
+
 /* For leati_translate_model: translates the calls in the configuration of a functional model (translate_calls.c). */
 leat_status leati_translate_calls(json_t *config, leat_error *err);
 

@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "nn/losses/types.h"
 #include "nn/model/arguments.h"
+#include "nn/model/export.h"
 #include "nn/weights/weights.h"
 
 /* The keys of a training_config that are arguments of compile, in the order of parse_all. */
@@ -321,15 +322,45 @@ void leat_compile_options_init(leat_compile_options *options, size_t size) {
     leati_growing_init(&options_type, options, size);
 }
 
+/* Gives the optimizer of a training_config the form of current Keras: `decay` becomes a schedule, and clipnorm
+ * global_clipnorm. */
+static leat_status renew_optimizer(json_t *training_config, leat_error *err) {
+    const json_t *object = json_object_get(training_config, optimizer_key);
+    leati_optimizer *optimizer = NULL;
+    json_t *renewed = NULL;
+    if (!object) return LEAT_OK;
+    LEATI_TRY(leati_optimizer_create(&optimizer, object, false, err));
+    leat_status status = leati_keras3_optimizer(optimizer, LEATI_KERAS3_H5, &renewed, err);
+    leati_optimizer_destroy(&optimizer);
+    if (status == LEAT_OK && json_object_set_new(training_config, optimizer_key, renewed) != 0)
+        status = leati_fail(err, LEAT_ENOMEM, "no memory for the arguments of compile");
+    return status;
+}
+
 /* Gives what the arguments that are not given are taken from (new reference): the current compilation, that of the
  * file, or nothing, which is NULL. */
-static leat_status find_kept(const leat_model *model, const leat_compile_options *options, json_t **out,
+static leat_status take_kept(const leat_model *model, const leat_compile_options *options, json_t **out,
                              leat_error *err) {
     *out = NULL;
     if (!options->keep) return LEAT_OK;
     if (model->compiled.ready) return leati_model_training_config(model, out, err);
     *out = json_incref(model->file_compilation);
     return LEAT_OK;
+}
+
+/* Like take_kept(), but the optimizer has the form of the arithmetic that is asked for. */
+static leat_status find_kept(const leat_model *model, const leat_compile_options *options, json_t **out,
+                             leat_error *err) {
+    bool renews = !options->optimizer && !model->as_keras3 && options->arithmetic &&
+                  strcmp(options->arithmetic, keras3) == 0;
+    json_t *kept = NULL;
+    LEATI_TRY(take_kept(model, options, &kept, err));
+    *out = kept;
+    if (!kept || !renews) return LEAT_OK;
+    *out = json_copy(kept);
+    json_decref(kept);
+    if (!*out) return leati_fail(err, LEAT_ENOMEM, "no memory for the arguments of compile");
+    return leati_prefix(renew_optimizer(*out, err), err, "compile");
 }
 
 /* Parses an argument (new reference); one that is not given has the value in `kept`, which may be NULL. */

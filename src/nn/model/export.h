@@ -22,6 +22,15 @@ leat_status leati_keras3_model(const leat_model *model, leati_keras3_form form, 
 leat_status leati_keras3_compilation(const leat_model *model, leati_keras3_form form, json_t **out,
                                      leat_error *err);
 
+/* Makes an optimizer's object in the form of current Keras, which has the same rates and limits (new reference).
+ * Errors: as in leati_keras3_compilation. */
+leat_status leati_keras3_optimizer(const leati_optimizer *optimizer, leati_keras3_form form, json_t **out,
+                                   leat_error *err);
+
+/* Makes the value of the key LEATI_KEPT_KEY of a file of current Keras (new reference).  *out is NULL if the model is
+ * compiled in the arithmetic of current Keras.  Errors: LEAT_ENOMEM. */
+leat_status leati_keras3_kept(const leat_model *model, json_t **out, leat_error *err);
+
 /* Writes the name that current Keras gives an optimizer: "adam". */
 void leati_keras3_optimizer_name(const leati_optimizer *optimizer, char out[LEAT_NAME_BYTES]);
 

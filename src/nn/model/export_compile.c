@@ -130,7 +130,7 @@ static leat_status complete_optimizer(const leati_optimizer *optimizer, json_t *
     return LEAT_OK;
 }
 
-static leat_status optimizer_value(const leati_optimizer *optimizer, leati_keras3_form form, json_t **out,
+leat_status leati_keras3_optimizer(const leati_optimizer *optimizer, leati_keras3_form form, json_t **out,
                                    leat_error *err) {
     json_t *object = NULL;
     *out = NULL;
@@ -147,6 +147,15 @@ static leat_status optimizer_value(const leati_optimizer *optimizer, leati_keras
     }
     json_decref(object);
     return status;
+}
+
+leat_status leati_keras3_kept(const leat_model *model, json_t **out, leat_error *err) {
+    json_t *optimizer = NULL;
+    *out = NULL;
+    if (model->compiled.as_keras3) return LEAT_OK;
+    LEATI_TRY(leati_optimizer_write(model->compiled.optimizer, &optimizer, err));
+    *out = json_pack("{s:s, s:o}", "arithmetic", "keras2", "optimizer_config", optimizer);
+    return *out ? LEAT_OK : no_memory(err);
 }
 
 /* ---- Losses and metrics ---- */
@@ -215,7 +224,7 @@ leat_status leati_keras3_compilation(const leat_model *model, leati_keras3_form 
                      {"weighted_metrics", "keras.metrics"}};
     json_t *optimizer = NULL;
     *out = NULL;
-    LEATI_TRY(optimizer_value(model->compiled.optimizer, form, &optimizer, err));
+    LEATI_TRY(leati_keras3_optimizer(model->compiled.optimizer, form, &optimizer, err));
     *out = json_object();
     bool set =
         *out && json_object_set_new(*out, form == LEATI_KERAS3_ARCHIVE ? "optimizer" : "optimizer_config",

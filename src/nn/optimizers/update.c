@@ -4,7 +4,8 @@
  * In the arithmetic of current Keras, the gradient of an Embedding's table is a list of rows, one for each index of the
  * batch (TensorFlow's IndexedSlices), unless something else than lookups contributes to it.  Powers of gradients, as
  * in Adam's second moment, and norms are computed from these rows and then added, so that an index that occurs twice
- * has another result than with the sum of its rows.  Source: keras.src.backend.tensorflow.sparse.  Room: nn. */
+ * has another result than with the sum of its rows.  Keras 2.3.1 only clips values row by row.
+ * Source: keras.src.backend.tensorflow.sparse; tf.clip_by_value.  Room: nn. */
 #include <math.h>
 
 #include "base/error.h"
@@ -52,17 +53,24 @@ static bool has_rows(const leati_graph *graph, leati_value gradient) {
     return node && node->op == LEATI_OP_GATHER_BWD;
 }
 
-/* Returns the sum over all rows of f(row), in the shape of the table. */
-static leati_value sum_of_rows(leati_graph *graph, leati_value gradient, const leati_eltwise *f) {
+/* Returns the sum over all rows of f(factor * row), in the shape of the table; factor may be LEATI_NONE, which is 1. */
+static leati_value sum_of_scaled_rows(leati_graph *graph, leati_value gradient, leati_value factor,
+                                      const leati_eltwise *f) {
     const leati_node *node = producer_of(graph, gradient);
     const leati_attrs attrs = node->attrs;
     leati_value inputs[2] = {node->inputs[0], node->inputs[1]};
     if (is_sum(node)) {
-        leati_value first = sum_of_rows(graph, inputs[0], f);
-        return leati_add(graph, first, sum_of_rows(graph, inputs[1], f));
+        leati_value first = sum_of_scaled_rows(graph, inputs[0], factor, f);
+        return leati_add(graph, first, sum_of_scaled_rows(graph, inputs[1], factor, f));
     }
+    if (factor != LEATI_NONE) inputs[1] = leati_mul(graph, inputs[1], factor);
     inputs[1] = leati_eltwise_of(graph, inputs[1], *f);
     return leati_graph_node(graph, LEATI_OP_GATHER_BWD, &attrs, 2, inputs, NULL);
+}
+
+/* Returns the sum over all rows of f(row), in the shape of the table. */
+static leati_value sum_of_rows(leati_graph *graph, leati_value gradient, const leati_eltwise *f) {
+    return sum_of_scaled_rows(graph, gradient, LEATI_NONE, f);
 }
 
 static leati_value squares_of_rows(leati_graph *graph, leati_value gradient) {
@@ -76,9 +84,9 @@ static bool clips(const leati_optimizer_config *c) {
 /* Finds the gradients that are lists of rows, where that makes a difference. */
 static void find_rows(context *c, const leati_value *gradients) {
     const leati_optimizer *optimizer = c->optimizer;
-    bool matters = optimizer->as_keras3 &&
-                   leati_optimizer_batches(optimizer) == 1 && /* their sum is no list of rows */
-                   (optimizer->type->powers != LEATI_POWERS_NONE || clips(&optimizer->config));
+    bool has_powers = optimizer->as_keras3 && optimizer->type->powers != LEATI_POWERS_NONE;
+    bool matters = leati_optimizer_batches(optimizer) == 1 && /* their sum is no list of rows */
+                   (has_powers || clips(&optimizer->config));
     for (int32_t i = 0; i < c->weights->trainable_count; ++i) {
         bool rows = matters && has_rows(c->graph, gradients[i]);
         c->rows[i] = rows ? gradients[i] : LEATI_NONE;
@@ -89,7 +97,7 @@ static void find_rows(context *c, const leati_value *gradients) {
 static void sum_powers(context *c) {
     static const leati_eltwise functions[] = {[LEATI_POWERS_SQUARE] = {.function = LEATI_FN_SQUARE},
                                               [LEATI_POWERS_ABSOLUTE] = {.function = LEATI_FN_ABS}};
-    leati_powers powers = c->optimizer->type->powers;
+    leati_powers powers = c->optimizer->as_keras3 ? c->optimizer->type->powers : LEATI_POWERS_NONE;
     for (int32_t i = 0; powers != LEATI_POWERS_NONE && i < c->weights->trainable_count; ++i)
         if (c->rows[i] != LEATI_NONE)
             c->update.powers[i] = sum_of_rows(c->graph, c->rows[i], &functions[powers]);
@@ -133,11 +141,12 @@ static void clip_each_norm(context *c, float limit) {
     }
 }
 
-/* Returns the squared norm of all gradients. */
+/* Returns the squared norm of all gradients.  The clipnorm of 2.3.1 adds the rows first. */
 static leati_value whole_norm(const context *c, leati_value gradients) {
     leati_value sum = LEATI_NONE;
-    bool any_rows = false;
-    for (int32_t i = 0; i < c->weights->trainable_count; ++i) any_rows |= c->rows[i] != LEATI_NONE;
+    bool adds_first = !isgreater(c->optimizer->config.global_clipnorm, 0.0), any_rows = false;
+    for (int32_t i = 0; !adds_first && i < c->weights->trainable_count; ++i)
+        any_rows |= c->rows[i] != LEATI_NONE;
     if (!any_rows) return squared_norm(c->graph, gradients);
     for (int32_t i = 0; i < c->weights->trainable_count; ++i) {
         leati_value term = squared_norm_of(c, i);
@@ -146,20 +155,23 @@ static leati_value whole_norm(const context *c, leati_value gradients) {
     return sum;
 }
 
-static void clip_whole_norm(const context *c, float limit) {
+/* Returns the factor of the gradients. */
+static leati_value clip_whole_norm(const context *c, float limit) {
     leati_value gradients = whole_slab(c->graph, LEATI_SLAB_GRADIENTS, c->weights);
     leati_value factor = norm_factor(c->graph, whole_norm(c, gradients), limit);
     leati_graph_store(c->graph, gradients, leati_mul(c->graph, gradients, factor));
+    return factor;
 }
 
-/* Clips lists of rows row by row, and everything else in one node. */
-static void clip_values(context *c, float limit) {
+/* Clips lists of rows row by row, and everything else in one node.  The gradients are already multiplied by `factor`,
+ * which may be LEATI_NONE; the rows are not. */
+static void clip_values(context *c, float limit, leati_value factor) {
     const leati_eltwise f = {.function = LEATI_FN_CLIP, .a = -limit, .b = limit};
     leati_value gradients = whole_slab(c->graph, LEATI_SLAB_GRADIENTS, c->weights);
     leati_graph_store(c->graph, gradients, leati_clip(c->graph, gradients, -limit, limit));
     for (int32_t i = 0; i < c->weights->trainable_count; ++i) {
         if (c->rows[i] == LEATI_NONE) continue;
-        c->rows[i] = sum_of_rows(c->graph, c->rows[i], &f);
+        c->rows[i] = sum_of_scaled_rows(c->graph, c->rows[i], factor, &f);
         leati_graph_store(c->graph, gradient_of(c, i), c->rows[i]);
     }
 }
@@ -169,15 +181,16 @@ static void clip_values(context *c, float limit) {
 static void clip(context *c) {
     const leati_optimizer_config *config = &c->optimizer->config;
     bool as_keras3 = c->optimizer->as_keras3, by_value = isgreater(config->clipvalue, 0.0);
-    if (by_value && as_keras3) clip_values(c, (float)config->clipvalue);
+    leati_value factor = LEATI_NONE;
+    if (by_value && as_keras3) clip_values(c, (float)config->clipvalue, factor);
     if (!isgreater(config->global_clipnorm, 0.0)) sum_powers(c); /* global_clipnorm adds the rows up */
     if (isgreater(config->clipnorm, 0.0) && c->optimizer->clips_each)
         clip_each_norm(c, (float)config->clipnorm);
     else if (isgreater(config->clipnorm, 0.0))
-        clip_whole_norm(c, (float)config->clipnorm);
+        factor = clip_whole_norm(c, (float)config->clipnorm);
     else if (isgreater(config->global_clipnorm, 0.0))
         clip_whole_norm(c, (float)config->global_clipnorm);
-    if (by_value && !as_keras3) clip_values(c, (float)config->clipvalue);
+    if (by_value && !as_keras3) clip_values(c, (float)config->clipvalue, factor);
 }
 
 /* ---- The update ---- */
