@@ -25,6 +25,7 @@ typedef struct leati_placed_group {
 /* All weights of a model in the order of current Keras, which is the order of the layers in the configuration; and
  * the groups of all its layers, first that of the model. */
 typedef struct leati_placement {
+    const char *list; /* the name of the group that has the groups of a model's layers: "layers" */
     int32_t count, capacity, group_count, group_capacity;
     leati_placed_weight *items;
     leati_placed_group *groups;
@@ -33,6 +34,10 @@ typedef struct leati_placement {
  * Errors: LEAT_ENOTSUP a path that is too long; LEAT_EFORMAT a layer without a name; LEAT_ENOMEM. */
 leat_status leati_placement_make(leati_placement *out, const leat_model *model, const json_t *config,
                                  leat_error *err);
+/* Like leati_placement_make(), but for the weights in an archive, whose groups have other names in some versions of
+ * tf.keras. */
+leat_status leati_placement_find(leati_placement *out, leati_h5 *file, const leat_model *model,
+                                 const json_t *config, leat_error *err);
 void leati_placement_fini(leati_placement *placement);
 
 /* Makes the placement of the whole files that are written of a model. */

@@ -131,7 +131,7 @@ static leat_status read_model(leat_model **out, archive *a, const leati_load *lo
     leati_placement placement = {0};
     LEATI_TRY(leati_model_from_config_with(out, a->config, load->registry, err));
     LEATI_TRY(open_weights(a, *out, err));
-    LEATI_TRY(leati_placement_make(&placement, *out, a->config, err));
+    LEATI_TRY(leati_placement_find(&placement, a->weights, *out, a->config, err));
     leat_status status = leati_placement_read(&placement, a->weights, *out, &by_order, err);
     if (status == LEAT_OK) status = leati_load_hint(read_training(a, &placement, *out, load, err), load, err);
     leati_placement_fini(&placement);

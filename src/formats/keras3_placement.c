@@ -16,6 +16,9 @@
 
 enum { prefix_bytes = 128 };
 
+/* The name of the list in archives of tf.keras 2.12, where a layer that has weights counts twice. */
+static const char early_list[] = "_layer_checkpoint_dependencies";
+
 static leat_status add(leati_placement *out, const char *group, const char *path, const leati_weight *weight,
                        leat_error *err) {
     if (out->count == out->capacity) {
@@ -91,7 +94,8 @@ static leat_status add_item(leati_placement *out, const char *group, const leat_
     int32_t index = leati_network_find(model, leati_item_name(item));
     if (index < 0) return LEAT_OK; /* an InputLayer, or a layer that no output needs */
     if (before > 0) snprintf(number, sizeof number, "_%d", before);
-    int length = snprintf(inner, sizeof inner, "%slayers/%s%s/", group, group_name(model, item), number);
+    int length =
+        snprintf(inner, sizeof inner, "%s%s/%s%s/", group, out->list, group_name(model, item), number);
     if (length < 0 || (size_t)length >= sizeof inner)
         return leati_fail(err, LEAT_ENOTSUP,
                           "the path of a weight is too long: too many models inside models");
@@ -107,6 +111,13 @@ static leat_status add_item(leati_placement *out, const char *group, const leat_
     return add_model(out, inner, nested, config, err);
 }
 
+static bool has_weights(const leat_model *model, const json_t *item) {
+    int32_t index = leati_network_find(model, leati_item_name(item));
+    const leati_member *member = index < 0 ? NULL : &model->members[index];
+    const leat_model *nested = member ? leati_member_model(member) : NULL;
+    return nested ? nested->weights.count > 0 : member && member->layer->weight_count > 0;
+}
+
 static leat_status add_model(leati_placement *out, const char *group, const leat_model *model,
                              const json_t *config, leat_error *err) {
     const json_t *layers = json_is_array(config) ? config : json_object_get(config, "layers");
@@ -117,22 +128,55 @@ static leat_status add_model(leati_placement *out, const char *group, const leat
         int before = 0;
         names[i] = group_name(model, json_array_get(layers, i));
         for (size_t j = 0; j < i; ++j)
-            if (strcmp(names[j], names[i]) == 0) ++before;
+            if (strcmp(names[j], names[i]) == 0)
+                before += out->list == early_list && has_weights(model, json_array_get(layers, j)) ? 2 : 1;
         status = add_item(out, group, model, json_array_get(layers, i), before, err);
     }
     leati_free(names);
     return status;
 }
 
-leat_status leati_placement_make(leati_placement *out, const leat_model *model, const json_t *config,
-                                 leat_error *err) {
-    *out = (leati_placement){0};
+static leat_status make(leati_placement *out, const char *list, const leat_model *model, const json_t *config,
+                        leat_error *err) {
+    *out = (leati_placement){.list = list};
     leat_status status = add_group(out, "", model->name, err);
     if (status == LEAT_OK) status = add_model(out, "", model, json_object_get(config, "config"), err);
     if (status == LEAT_OK && out->count != model->weights.count)
         status = leati_fail(err, LEAT_EFORMAT,
                             "expected the paths of %d weights, found %d: some layers have no name",
                             (int)model->weights.count, (int)out->count);
+    if (status != LEAT_OK) leati_placement_fini(out);
+    return status;
+}
+
+leat_status leati_placement_make(leati_placement *out, const leat_model *model, const json_t *config,
+                                 leat_error *err) {
+    return make(out, "layers", model, config, err);
+}
+
+/* Gives "a/query_dense/vars/0" the form "a/_query_dense/vars/0", which tf.keras writes, if the file has only that. */
+static leat_status find_item(leati_placed_weight *item, leati_h5 *file, leat_error *err) {
+    bool exists = false;
+    const char *end = strstr(item->path, "/vars/"), *part = end;
+    char path[sizeof item->path];
+    LEATI_TRY(leati_h5_exists(file, item->path, &exists, err));
+    while (part && part > item->path && part[-1] != '/') --part;
+    if (exists || !part) return LEAT_OK;
+    int length = snprintf(path, sizeof path, "%.*s_%s", (int)(part - item->path), item->path, part);
+    if (length < 0 || (size_t)length >= sizeof path) return LEAT_OK;
+    LEATI_TRY(leati_h5_exists(file, path, &exists, err));
+    if (exists) memcpy(item->path, path, sizeof path);
+    return LEAT_OK;
+}
+
+leat_status leati_placement_find(leati_placement *out, leati_h5 *file, const leat_model *model,
+                                 const json_t *config, leat_error *err) {
+    bool is_early = false;
+    LEATI_TRY(leati_h5_exists(file, early_list, &is_early, err));
+    LEATI_TRY(make(out, is_early ? early_list : "layers", model, config, err));
+    leat_status status = LEAT_OK;
+    for (int32_t i = 0; status == LEAT_OK && i < out->count; ++i)
+        status = find_item(&out->items[i], file, err);
     if (status != LEAT_OK) leati_placement_fini(out);
     return status;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads and writes the variables of an optimizer in the order of current Keras.  Room: formats. */
 #include <stdio.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "base/memory.h"
@@ -153,6 +154,15 @@ static leat_status read_one(void *user, int position, int index, leat_error *err
  * its steps and the scale. */
 #define SCALE_VARIABLES 4
 
+/* Returns the number of variables at the end of a file that leat does not need: tf.keras 2.11 and later give an SGD
+ * without momentum a slot, which stays 0. */
+static int unused_variables(const leat_model *model, int others) {
+    const leati_optimizer *optimizer = model->compiled.optimizer;
+    bool is_plain =
+        strcmp(optimizer->type->class_name, "SGD") == 0 && leati_optimizer_slot_count(optimizer) == 0;
+    return is_plain && others > 2 ? model->weights.trainable_count : 0;
+}
+
 /* Finds the layout of a file that has `count` variables.  Besides the slots, files of current Keras have the iteration,
  * the learning rate unless it is a schedule, and Nadam's product of momenta; those of tf.keras have the iteration
  * only, and up to 2.10 (in_blocks) the product after the iteration.  SGD of tf.keras from 2.11 on has a momentum for
@@ -160,10 +170,10 @@ static leat_status read_one(void *user, int position, int index, leat_error *err
 static bool find_layout(const leat_model *model, int count, bool in_blocks, state_layout *out) {
     const bool nadam = model->compiled.optimizer->type->has_schedule;
     int skipped = model->compiled.optimizer->scaled ? SCALE_VARIABLES : 0;
-    int others = count - slot_variables(model) - skipped, trainable = model->weights.trainable_count;
-    if (slot_variables(model) == 0 && others > trainable) others -= trainable;
+    int others = count - slot_variables(model) - skipped;
+    others -= unused_variables(model, others);
     *out = current_layout(model, others == (nadam ? 3 : 2));
-    out->in_blocks = in_blocks;
+    out->in_blocks = in_blocks && strcmp(model->compiled.optimizer->type->class_name, "Ftrl") != 0;
     out->skipped = skipped;
     out->first += skipped;
     if (out->product >= 0) out->product += skipped;

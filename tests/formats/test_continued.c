@@ -174,11 +174,90 @@ static void decay_becomes_a_schedule(void **state) {
     }
 }
 
+/* The targets of steps that do not count are left out: current Keras divides by the other steps, 2.3.1 by all steps. */
+static void masked_losses_are_means_as_in_their_keras(void **state) {
+    (void)state;
+    static const char steps[] = "{\"class_name\": \"Sequential\", \"config\": {\"name\": \"s\", \"layers\": "
+                                "[{\"class_name\": \"Masking\", "
+                                "\"config\": {\"name\": \"m\", \"batch_input_shape\": [null, 4, 1]}}, "
+                                "{\"class_name\": \"TimeDistributed\", "
+                                "\"config\": {\"name\": \"t\", \"layer\": {\"class_name\": \"Dense\", "
+                                "\"config\": {\"name\": \"d\", \"units\": 1, "
+                                "\"kernel_initializer\": \"ones\"}}}}]}}";
+    static const struct {
+        const char *loss, *arithmetic;
+        double value;
+    } rows[] = {{"mean_squared_error", "keras2", 0.25},
+                {"mean_squared_error", "keras3", 1.0},
+                {"MeanSquaredError(reduction='sum')", "keras3", 1.0}};
+    const int64_t shape[3] = {1, 4, 1};
+    float x[4] = {2, 0, 0, 0}, t[4] = {1, 1, 1, 1};
+    leat_error err = {0};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; ++i) {
+        leat_model *model = model_of(steps);
+        leat_array input = {.tensor = leat_tensor_view(LEAT_F32, 3, shape, x)};
+        leat_array target = {.tensor = leat_tensor_view(LEAT_F32, 3, shape, t)};
+        const leat_arrays arrays = {.inputs = &input,
+                                    .input_count = 1,
+                                    .targets = &target,
+                                    .target_count = 1};
+        leat_compile_options options = leat_compile_options_default();
+        leat_logs logs = {0};
+        double loss = 0;
+        options.loss = rows[i].loss;
+        options.arithmetic = rows[i].arithmetic;
+        must(leat_model_compile(model, &options, &err), &err);
+        must(leat_model_test_on_batch(model, &arrays, &logs, &err), &err);
+        assert_true(leat_logs_get(&logs, "loss", &loss));
+        assert_float_equal(loss, rows[i].value, 1e-6);
+        leat_model_destroy(&model);
+    }
+}
+
+/* A layer of current Keras that is called with initial states does not see the mask of its input: each step adds 1. */
+static void initial_states_hide_the_mask_in_current_keras(void **state) {
+    (void)state;
+    static const char format[] =
+        "{\"class_name\": \"Model\", \"config\": {\"name\": \"m\", \"layers\": [{\"class_name\": "
+        "\"InputLayer\", \"config\": "
+        "{\"name\": \"x\", \"batch_input_shape\": [null, 3, 1]}, \"name\": \"x\", \"inbound_nodes\": []}, "
+        "{\"class_name\": "
+        "\"InputLayer\", \"config\": {\"name\": \"h\", \"batch_input_shape\": [null, 1]}, \"name\": \"h\", "
+        "\"inbound_nodes\": "
+        "[]}, {\"class_name\": \"Masking\", \"config\": {\"name\": \"k\"}, \"name\": \"k\", "
+        "\"inbound_nodes\": [[[\"x\", 0, 0, "
+        "{}]]]}, {\"class_name\": \"SimpleRNN\", \"config\": {\"name\": \"r\", \"units\": 1, \"activation\": "
+        "\"linear\", "
+        "\"kernel_initializer\": \"ones\", \"recurrent_initializer\": \"ones\", \"bias_initializer\": "
+        "\"ones\", "
+        "\"as_keras3\": %s}, \"name\": \"r\", \"inbound_nodes\": [[[\"k\", 0, 0, {}], [\"h\", 0, 0, {}]]]}], "
+        "\"input_layers\": [[\"x\", 0, 0], [\"h\", 0, 0]], \"output_layers\": [[\"r\", 0, 0]]}}";
+    static const char *const as_keras3[] = {"false", "true"};
+    static const float results[] = {14, 15};
+    const int64_t x_shape[3] = {1, 3, 1}, h_shape[2] = {1, 1};
+    float x[3] = {1, 0, 1}, h[1] = {10};
+    for (int i = 0; i < 2; ++i) {
+        char text[2048];
+        leat_error err = {0};
+        leat_tensor output;
+        leat_array inputs[2] = {{.tensor = leat_tensor_view(LEAT_F32, 3, x_shape, x)},
+                                {.tensor = leat_tensor_view(LEAT_F32, 2, h_shape, h)}};
+        const leat_arrays arrays = {.inputs = inputs, .input_count = 2};
+        snprintf(text, sizeof text, format, as_keras3[i]);
+        leat_model *model = model_of(text);
+        must(leat_model_predict_on_batch(model, &arrays, &output, &err), &err);
+        assert_float_equal(*(const float *)output.data, results[i], 1e-5);
+        leat_model_destroy(&model);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_are_clipped_before_rows_are_added),
         cmocka_unit_test(the_arithmetic_is_kept_in_files_of_current_keras),
         cmocka_unit_test(decay_becomes_a_schedule),
+        cmocka_unit_test(masked_losses_are_means_as_in_their_keras),
+        cmocka_unit_test(initial_states_hide_the_mask_in_current_keras),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

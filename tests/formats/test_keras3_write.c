@@ -521,6 +521,16 @@ static void test_refused(void **state) {
         {"{\"class_name\": \"CuDNNLSTM\", \"config\": {\"name\": \"a\", \"units\": 2, \"batch_input_shape\": "
          "[null, 4, 3]}}",
          "use LSTM, into which leat_model_load_weights converts"},
+        {"{\"class_name\": \"TimeDistributed\", \"config\": {\"name\": \"a\", \"batch_input_shape\": [null, "
+         "4, 3, 2], "
+         "\"layer\": {\"class_name\": \"Masking\", \"config\": {\"name\": \"m\"}}}}",
+         "layer 'a' (TimeDistributed): layer: current Keras loses the mask"},
+        {"{\"class_name\": \"TimeDistributed\", \"config\": {\"name\": \"a\", \"batch_input_shape\": [null, "
+         "4, 3], "
+         "\"layer\": {\"class_name\": \"Embedding\", \"config\": {\"name\": \"e\", \"input_dim\": 2, "
+         "\"output_dim\": 2, "
+         "\"mask_zero\": true}}}}",
+         "layer 'a' (TimeDistributed): layer: current Keras loses the mask"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
         json_t *message = exported_layer(cases[i].layer);

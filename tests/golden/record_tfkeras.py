@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records small files of tf.keras, which lies between Keras 2.3.1 and current Keras: record_tfkeras.py PREFIX [CASE...], with the
-Python of a virtual environment that has tensorflow-cpu, such as 2.4.4 (files/tf24_*) and 2.15.1 (files/tf215_*).  .keras
-archives come from versions that write them (2.13 or later)."""
+"""Records small files of tf.keras, which lies between Keras 2.3.1 and current Keras: record_tfkeras.py PREFIX
+[CASE...], with the Python of a virtual environment that has tensorflow-cpu, such as 2.4.4 (files/tf24_*), 2.12.1
+(files/tf212_*, of which the tree has separable and attention) and 2.15.1 (files/tf215_*).  .keras archives come from versions
+that write them (2.12 or later)."""
 import collections
 import json
 import os
@@ -89,6 +90,20 @@ def convolutions():
     return model
 
 
+def separable():
+    """Convolutions to which tf.keras gives keys of their base class, and SGD without momentum, which has slots all the same."""
+    model = keras.Sequential([
+        L.InputLayer((4, 4, 2)),
+        L.SeparableConv2D(2, 2, activation="tanh"),
+        L.Conv2DTranspose(2, 2, strides=2),
+        L.DepthwiseConv2D(2),
+        L.Flatten(),
+        L.Dense(2),
+    ], name="convolutions")
+    model.compile(keras.optimizers.SGD(0.05), "mse")
+    return model
+
+
 def heads():
     """Attention, whose calls have named tensors, and a convolution that drops a mask."""
     x = L.Input((5, 3), name="x")
@@ -117,6 +132,16 @@ def functions():
     x = tf.reshape(tf.pad(x, [[0, 0], [0, 1], [0, 0]]), (tf.shape(x)[0], 12))
     model = keras.Model(a, L.Dense(2)(x), name="functions")
     model.compile(keras.optimizers.Adamax(0.002), "mse")
+    return model
+
+
+def attention():
+    """Keyword arguments of calls, layers of one class, and an optimizer that 2.3.1 does not have."""
+    x = L.Input((4, 3), name="x")
+    y = L.MultiHeadAttention(2, 2)(x, x)
+    y = L.MultiHeadAttention(1, 2, use_bias=False)(y, value=x, key=x)
+    model = keras.Model(x, L.Dense(2)(L.Dense(3, activation="tanh")(y)), name="attention")
+    model.compile(keras.optimizers.RMSprop(0.01, momentum=0.5, centered=True), "mse")
     return model
 
 
@@ -156,8 +181,9 @@ def case(root, prefix, build):
     for _ in range(3):
         model.train_on_batch(x, t)
     model.save("%s/%s.h5" % (root, name))
-    if tuple(int(part) for part in tf.__version__.split(".")[:2]) >= (2, 13):
-        model.save("%s/%s.keras" % (root, name))
+    version = tuple(int(part) for part in tf.__version__.split(".")[:2])
+    if version >= (2, 12):
+        model.save("%s/%s.keras" % (root, name), save_format="keras_v3" if version == (2, 12) else "keras")
         written_again("%s/%s.keras" % (root, name))
     members = collections.OrderedDict()
     members["meta"] = store.text({"tensorflow": tf.__version__, "group": "tfkeras",
@@ -177,10 +203,9 @@ def main():
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
     is_recent = tuple(int(part) for part in tf.__version__.split(".")[:2]) >= (2, 13)
-    for build in (cnn, memory, graph, added, functions) + ((convolutions, heads) if is_recent else ()):
-        if sys.argv[2:] and build.__name__ not in sys.argv[2:]:
-            continue
-        case(os.path.join(HERE, "files"), sys.argv[1], build)
+    for build in (cnn, memory, graph, separable, attention, added, functions) + ((convolutions, heads) if is_recent else ()):
+        if not sys.argv[2:] or build.__name__ in sys.argv[2:]:
+            case(os.path.join(HERE, "files"), sys.argv[1], build)
 
 
 if __name__ == "__main__":

@@ -91,9 +91,12 @@ def new_optimizers():
 
 
 def build(optimizer):
-    """Two inputs, so that both kinds of gradients occur: dense, and the rows of a table."""
-    words, numbers = L.Input((4,), dtype="int32"), L.Input((5,))
-    y = L.Concatenate()([L.Flatten()(L.Embedding(5, 3)(words)), L.Dense(4, activation="tanh")(numbers)])
+    """Two inputs, so that both kinds of gradients occur: dense, and the rows of a table.  (A centered RMSprop of current Keras
+    becomes NaN where indices repeat, in Keras, too.)"""
+    centered = getattr(optimizer, "centered", False)
+    words, numbers = L.Input((4,), dtype="float32" if centered else "int32"), L.Input((5,))
+    first = L.Dense(6)(words) if centered else L.Flatten()(L.Embedding(5, 3)(words))
+    y = L.Concatenate()([first, L.Dense(4, activation="tanh")(numbers)])
     model = keras.models.Model([words, numbers], L.Dense(2)(y))
     model.compile(optimizer, "mean_squared_error", **({} if OLD else {"jit_compile": False}))
     return model
@@ -110,8 +113,13 @@ def set_weights(model):
     model.set_weights([r.normal(0, 0.5, w.shape).astype("float32") for w in model.get_weights()])
 
 
-def train(model, steps):
+def data_for(model):
     xs, ts = data()
+    return [xs[0].astype(str(getattr(model.inputs[0].dtype, "name", model.inputs[0].dtype))), xs[1]], ts
+
+
+def train(model, steps):
+    xs, ts = data_for(model)
     for _ in range(steps):
         model.train_on_batch(xs, ts[0])
 
@@ -158,7 +166,7 @@ def to_leat(api, make, path):
         return None
     before = model.get_weights()
     leat = Leat(api, path)
-    leat.train(*data(), MORE)
+    leat.train(*data_for(model), MORE)
     train(model, MORE)
     return distance(sorted_like(model, leat), model.get_weights(), before)
 
@@ -172,16 +180,16 @@ def from_leat(api, make, path):
         model.optimizer.build(model.trainable_variables)
     plain = os.path.splitext(path)[0] + (".h5" if OLD else ".keras")
     model.save(plain)
-    return goes_on(Leat(api, plain), path)
+    return goes_on(Leat(api, plain), path, data_for(model))
 
 
-def goes_on(leat, path):
+def goes_on(leat, path, arrays):
     """leat trains, saves and trains on; Keras opens the file and trains."""
-    leat.train(*data(), FIRST)
+    leat.train(*arrays, FIRST)
     leat.save(path)
     model = keras_opens(path)
     before = model.get_weights()
-    leat.train(*data(), MORE)
+    leat.train(*arrays, MORE)
     train(model, MORE)
     return distance(sorted_like(model, leat), model.get_weights(), before)
 
@@ -195,7 +203,7 @@ def born_in_leat(api, make, path):
     text = json.dumps(json.loads(json.dumps(O.serialize(model.optimizer), default=float)))
     leat = Leat(api, plain)
     leat.compile(optimizer=text, loss="mean_squared_error", arithmetic="keras2" if OLD else "keras3")
-    return goes_on(leat, path)
+    return goes_on(leat, path, data_for(model))
 
 
 def main():

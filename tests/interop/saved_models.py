@@ -256,6 +256,38 @@ def masked_functional():
 
 
 @model
+def masked_inside_time_distributed():
+    return chain((3, 4, 2), L.ReLU(), L.TimeDistributed(L.Masking(0.0)), L.TimeDistributed(L.LSTM(3)), L.LSTM(2), L.Dense(2))
+
+
+@model
+def masked_steps_of_embeddings():
+    inner = chain((4,), L.Embedding(11, 3, mask_zero=True), L.LSTM(3), dtype="int32")
+    return chain((3, 4), L.TimeDistributed(inner), L.GRU(2), L.Dense(2), dtype="int32")
+
+
+@model
+def masked_initial_state():
+    x, h, c = keras.Input((6,), dtype="int32"), keras.Input((3,)), keras.Input((3,))
+    y = L.LSTM(3)(L.Embedding(11, 4, mask_zero=True)(x), initial_state=[h, c])
+    return keras.Model([x, h, c], L.Dense(2)(y))
+
+
+@model
+def masked_encoder_decoder():
+    a, b = keras.Input((5,), dtype="int32"), keras.Input((4,), dtype="int32")
+    table = L.Embedding(11, 4, mask_zero=True)
+    _, h = L.GRU(3, return_state=True)(table(a))
+    return keras.Model([a, b], L.TimeDistributed(L.Dense(2))(L.GRU(3, return_sequences=True)(table(b), initial_state=h)))
+
+
+@model
+def masked_bidirectional_sequences():
+    return chain((6,), L.Embedding(11, 4, mask_zero=True), L.Bidirectional(L.GRU(2, return_sequences=True)),
+                 L.TimeDistributed(L.Dense(2)), dtype="int32")
+
+
+@model
 def attention():
     q, v = keras.Input((4, 3)), keras.Input((5, 3))
     y = L.Attention(use_scale=True)([q, v])

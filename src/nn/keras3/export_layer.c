@@ -230,7 +230,21 @@ static leat_status add_backward_layer(json_t *config, leat_error *err) {
     return set_direction(backward, "backward", text, !reversed, err);
 }
 
+/* True if the layer inside a TimeDistributed of 2.3.1 makes a mask, which current Keras would lose. */
+static bool loses_mask(const char *class_name, const json_t *config) {
+    const json_t *inner = json_object_get(config, "layer");
+    bool is_masking = strcmp(leati_item_class(inner), "Masking") == 0;
+    bool masks = json_is_true(json_object_get(json_object_get(inner, "config"), "mask_zero"));
+    return strcmp(class_name, "TimeDistributed") == 0 && (is_masking || masks) &&
+           !json_is_true(json_object_get(config, "as_keras3"));
+}
+
 static leat_status check_class(const char *class_name, const json_t *config, leat_error *err) {
+    if (loses_mask(class_name, config))
+        return leati_fail(
+            err, LEAT_ENOTSUP,
+            "layer: current Keras loses the mask that a layer inside TimeDistributed makes; save "
+            "the model as .h5 for Keras 2.3.1");
     for (size_t i = 0; i < sizeof absent / sizeof absent[0]; ++i)
         if (strcmp(absent[i].class_name, class_name) == 0)
             return leati_fail(err, LEAT_ENOTSUP, "current Keras has no layer %s; %s", class_name,

@@ -109,7 +109,8 @@ static bool is_silent_late(const char *key, const json_t *value) {
 }
 
 /* Removes keys without effect that the layer does not have in leat.  The reader refuses the other unknown keys.
- * A seed is not needed, because leat's random numbers differ from Keras's; renorm_momentum has no effect without
+ * A seed is not needed, because leat's random numbers differ from Keras's; tf.keras writes groups of 1 for every
+ * convolution; renorm_momentum has no effect without
  * "renorm"; `synchronized` is about several devices. */
 static void remove_keys_without_effect(json_t *config, const leati_layer_type *type, bool late) {
     const char *key;
@@ -121,6 +122,17 @@ static void remove_keys_without_effect(json_t *config, const leati_layer_type *t
                       strcmp(key, "renorm_momentum") == 0 || strcmp(key, "synchronized") == 0 ||
                       (late && is_silent_late(key, value));
         if (!common && silent && !has_field(type, key)) json_object_del(config, key);
+    }
+}
+
+/* Removes keys without effect that tf.keras writes: the options of the kernel for a separable convolution, which has
+ * two other kernels, and the shapes of a MultiHeadAttention's inputs. */
+static void remove_late_keys(json_t *config, const leati_layer_type *type) {
+    static const char *const kernel[] = {"kernel_initializer", "kernel_regularizer", "kernel_constraint"};
+    static const char *const shapes[] = {"query_shape", "key_shape", "value_shape"};
+    for (size_t i = 0; i < sizeof kernel / sizeof kernel[0]; ++i) {
+        if (has_field(type, "pointwise_initializer")) json_object_del(config, kernel[i]);
+        if (has_field(type, "key_dim")) json_object_del(config, shapes[i]);
     }
 }
 
@@ -174,13 +186,16 @@ static leat_status translate_inner_layers(json_t *config, bool late, leat_error 
     return LEAT_OK;
 }
 
-/* Gives an axis that is written as a list with one element as a number, where leat has a number.  *fused is true for a
- * BatchNormalization of images, whose moving variance tf.keras computes as 2.3.1 does. */
-static leat_status translate_late_layer(json_t *config, const leati_layer_type *type, bool *fused,
+/* Gives an axis that is written as a list with one element as a number, where leat has a number, and removes keys
+ * without effect.  *as_before becomes true
+ * for a BatchNormalization of images, whose moving variance tf.keras computes as 2.3.1 does. */
+static leat_status translate_late_layer(json_t *config, const leati_layer_type *type, bool *as_before,
                                         leat_error *err) {
     json_t *axes = json_object_get(config, "axis");
+    remove_late_keys(config, type);
     if (!json_is_array(axes) || json_array_size(axes) != 1) return LEAT_OK;
-    *fused = type == &leati_layer_batch_normalization && json_integer_value(json_array_get(axes, 0)) == 3;
+    if (type == &leati_layer_batch_normalization && json_integer_value(json_array_get(axes, 0)) == 3)
+        *as_before = true;
     for (const leati_field *field = type->fields; field->key; ++field)
         if (strcmp(field->key, "axis") == 0 && field->kind == LEATI_FIELD_INT &&
             json_object_set(config, "axis", json_array_get(axes, 0)) != 0)
@@ -196,10 +211,12 @@ static leat_status translate_layer(json_t *item, bool late, leat_error *err) {
     if (type == &leati_layer_input) LEATI_TRY(rename_key(config, "batch_shape", "batch_input_shape", err));
     if (type == &leati_layer_leaky_relu) LEATI_TRY(rename_key(config, "negative_slope", "alpha", err));
     if (type == &leati_layer_bidirectional) LEATI_TRY(check_backward_layer(config, late, err));
-    bool fused = false, translated = json_object_get(config, "as_keras3") != NULL;
-    if (late) LEATI_TRY(translate_late_layer(config, type, &fused, err));
+    bool translated = json_object_get(config, "as_keras3") != NULL;
+    bool as_before = late && (type == &leati_layer_time_distributed ||
+                              has_field(type, "zero_output_for_mask")); /* as in 2.3.1 */
+    if (late) LEATI_TRY(translate_late_layer(config, type, &as_before, err));
     if (!translated && has_field(type, "as_keras3") &&
-        json_object_set_new(config, "as_keras3", json_boolean(!fused)) != 0)
+        json_object_set_new(config, "as_keras3", json_boolean(!as_before)) != 0)
         return no_memory(err);
     LEATI_TRY(set_implementation(config, type, err));
     remove_keys_without_effect(config, type, late);
@@ -270,18 +287,42 @@ leat_status leati_translate_model(const json_t *root, json_t **out, leat_error *
     return status;
 }
 
-/* Translates the optimizer of tf.keras: no package in the name of the class, and a mark for clipnorm, which limits each
- * gradient there. */
+/* Renames and removes options of optimizers of tf.keras up to 2.10. */
+static leat_status translate_old_options(json_t *config, const char *class_name, leat_error *err) {
+    if (strcmp(class_name, "Nadam") == 0) LEATI_TRY(rename_key(config, "decay", "schedule_decay", err));
+    if (strcmp(class_name, "Adagrad") == 0) json_object_del(config, "initial_accumulator_value");
+    return LEAT_OK;
+}
+
+/* Returns the arithmetic of an optimizer of tf.keras.  The optimizers from 2.11 on are those of current Keras, except
+ * for repeated indices; the older ones are those of 2.3.1, except for RMSprop with momentum. */
+static const char *arithmetic_of(const char *class_name, const json_t *config) {
+    bool has_momentum = json_number_value(json_object_get(config, "momentum")) > 0;
+    bool is_new = json_object_get(config, "use_ema") != NULL;
+    return is_new || (strcmp(class_name, "RMSprop") == 0 && has_momentum) ? "tf.keras" : "keras2";
+}
+
+/* Translates the optimizer of tf.keras: no package in the name of the class, a mark for clipnorm, which limits each
+ * gradient there, and the arithmetic. */
 static leat_status translate_late_optimizer(json_t *optimizer, leat_error *err) {
     static const char package[] = "Custom>";
     const char *name = leati_item_class(optimizer);
     json_t *config = json_object_get(optimizer, "config");
-    bool set = true;
-    if (strncmp(name, package, sizeof package - 1) == 0)
-        set = json_object_set_new(optimizer, "class_name", json_string(name + sizeof package - 1)) == 0;
+    if (!json_is_object(optimizer) || !json_is_object(config)) return LEAT_OK;
+    if (strncmp(name, package, sizeof package - 1) == 0) name += sizeof package - 1;
+    const char *arithmetic = arithmetic_of(name, config);
+    if (!json_object_get(config, "use_ema")) LEATI_TRY(translate_old_options(config, name, err));
+    bool set = json_object_set_new(optimizer, "arithmetic", json_string(arithmetic)) == 0;
     if (set && json_object_get(config, "clipnorm") && !json_object_get(config, "global_clipnorm"))
         set = json_object_set_new(config, "global_clipnorm", json_null()) == 0;
-    return set ? LEAT_OK : no_memory(err);
+    return set && json_object_set_new(optimizer, "class_name", json_string(name)) == 0 ? LEAT_OK
+                                                                                       : no_memory(err);
+}
+
+/* Translates a compilation of tf.keras, whose losses are those of current Keras. */
+static leat_status translate_late_compilation(json_t *compilation, leat_error *err) {
+    if (json_object_set_new(compilation, "arithmetic", json_string("keras3")) != 0) return no_memory(err);
+    return translate_late_optimizer(json_object_get(compilation, "optimizer_config"), err);
 }
 
 leat_status leati_translate_compilation(const json_t *compile_config, bool late, json_t **out,
@@ -289,8 +330,7 @@ leat_status leati_translate_compilation(const json_t *compile_config, bool late,
     *out = json_deep_copy(compile_config);
     leat_status status = *out ? rename_key(*out, "optimizer", "optimizer_config", err) : no_memory(err);
     if (status == LEAT_OK) status = simplify(*out, late, err);
-    if (status == LEAT_OK && late)
-        status = translate_late_optimizer(json_object_get(*out, "optimizer_config"), err);
+    if (status == LEAT_OK && late) status = translate_late_compilation(*out, err);
     if (status == LEAT_OK) return LEAT_OK;
     json_decref(*out);
     *out = NULL;

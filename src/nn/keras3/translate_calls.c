@@ -282,6 +282,7 @@ static leat_status translate_old_call(json_t *item, const json_t *call, json_t *
                 status = no_memory(err);
             if (json_is_boolean(value) || json_is_null(value)) json_object_del(arguments, *key);
         }
+        json_object_del(arguments, "training");
         for (const char *const *key = tensor_arguments; i == 0 && status == LEAT_OK && *key; ++key)
             status = move_tensor(item, arguments, *key, out, err);
     }

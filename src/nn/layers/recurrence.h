@@ -10,6 +10,7 @@
 typedef struct leati_recurrence {
     bool return_sequences, return_state, go_backwards, stateful, unroll;
     bool zero_output_for_mask; /* false: the output of the previous step */
+    bool as_keras3;            /* a call with initial states ignores the mask */
     leati_regularizer activity_regularizer;
     int32_t state_count; /* set by check */
 } leati_recurrence;

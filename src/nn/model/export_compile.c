@@ -152,9 +152,10 @@ leat_status leati_keras3_optimizer(const leati_optimizer *optimizer, leati_keras
 leat_status leati_keras3_kept(const leat_model *model, json_t **out, leat_error *err) {
     json_t *optimizer = NULL;
     *out = NULL;
-    if (model->compiled.as_keras3) return LEAT_OK;
+    if (model->compiled.as_keras3 && !model->compiled.optimizer->arithmetic) return LEAT_OK;
     LEATI_TRY(leati_optimizer_write(model->compiled.optimizer, &optimizer, err));
-    *out = json_pack("{s:s, s:o}", "arithmetic", "keras2", "optimizer_config", optimizer);
+    *out = json_pack("{s:s, s:o}", "arithmetic", model->compiled.as_keras3 ? "keras3" : "keras2",
+                     "optimizer_config", optimizer);
     return *out ? LEAT_OK : no_memory(err);
 }
 

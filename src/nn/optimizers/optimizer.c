@@ -186,8 +186,22 @@ static leat_status unwrap_scale(leati_object *object, bool *scaled, leat_error *
     return leati_prefix(leati_object_read(object, inner, "optimizer", err), err, "inner_optimizer");
 }
 
+/* The key beside class_name and config that says an optimizer's own arithmetic, for optimizers of tf.keras. */
+static const char arithmetic_key[] = "arithmetic";
+
+/* Returns the optimizer's own arithmetic, or NULL. */
+static const char *own_arithmetic(const json_t *value) {
+    static const char *const known[] = {"keras2", "tf.keras"};
+    const char *name = json_string_value(json_object_get(value, arithmetic_key));
+    for (size_t i = 0; name && i < sizeof known / sizeof known[0]; ++i)
+        if (strcmp(known[i], name) == 0) return known[i];
+    return NULL;
+}
+
 leat_status leati_optimizer_create_with(leati_optimizer **out, const json_t *value, bool as_keras3,
                                         const leati_part *parts, leat_error *err) {
+    const char *arithmetic = own_arithmetic(value);
+    if (arithmetic) as_keras3 = strcmp(arithmetic, "keras2") != 0;
     *out = NULL;
     leati_object object;
     bool scaled = false;
@@ -205,6 +219,8 @@ leat_status leati_optimizer_create_with(leati_optimizer **out, const json_t *val
     optimizer->type = type;
     optimizer->as_keras3 = as_keras3;
     optimizer->scaled = scaled;
+    optimizer->arithmetic = arithmetic;
+    optimizer->adds_rows = arithmetic && as_keras3;
     json_t *empty = object.config ? NULL : json_object();
     const json_t *config = object.config ? object.config : empty;
     leat_status status = config ? configure(optimizer, part, &object, config, err)
@@ -246,7 +262,13 @@ leat_status leati_optimizer_write(const leati_optimizer *optimizer, json_t **out
                   isgreater(optimizer->config.clipnorm, 0.0);
     if (marked) json_object_set_new(config, "global_clipnorm", json_null()); /* see configure() */
     if (optimizer->object && config) return leati_custom_optimizer_write(optimizer, config, out, err);
-    return leati_object_write(optimizer->type->class_name, config, out, err);
+    LEATI_TRY(leati_object_write(optimizer->type->class_name, config, out, err));
+    if (!optimizer->arithmetic ||
+        json_object_set_new(*out, arithmetic_key, json_string(optimizer->arithmetic)) == 0)
+        return LEAT_OK;
+    json_decref(*out);
+    *out = NULL;
+    return leati_fail(err, LEAT_ENOMEM, "no memory for an optimizer");
 }
 
 void leati_optimizer_destroy(leati_optimizer **optimizer) {

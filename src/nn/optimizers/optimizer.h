@@ -111,6 +111,8 @@ struct leati_optimizer {
     leati_part_object *object; /* owned: a custom optimizer; NULL: one of leat's */
     leati_schedule *schedule;  /* the learning rate; NULL: it is config.learning_rate */
     bool as_keras3;            /* the arithmetic of current Keras, with TensorFlow as its backend */
+    const char *arithmetic;    /* the optimizer's own arithmetic, a literal; NULL: that of the model */
+    bool adds_rows; /* as in tf.keras, gradients of one index are added before squares are computed */
     bool scaled; /* read from a LossScaleOptimizer; its state has variables before those of this optimizer */
     bool clips_each;  /* as in current Keras, clipnorm limits each weight's gradient; false: all together */
     float m_schedule; /* Nadam: the product of the momentum schedule before step schedule_at */

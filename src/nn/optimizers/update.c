@@ -84,7 +84,8 @@ static bool clips(const leati_optimizer_config *c) {
 /* Finds the gradients that are lists of rows, where that makes a difference. */
 static void find_rows(context *c, const leati_value *gradients) {
     const leati_optimizer *optimizer = c->optimizer;
-    bool has_powers = optimizer->as_keras3 && optimizer->type->powers != LEATI_POWERS_NONE;
+    bool has_powers =
+        optimizer->as_keras3 && !optimizer->adds_rows && optimizer->type->powers != LEATI_POWERS_NONE;
     bool matters = leati_optimizer_batches(optimizer) == 1 && /* their sum is no list of rows */
                    (has_powers || clips(&optimizer->config));
     for (int32_t i = 0; i < c->weights->trainable_count; ++i) {
@@ -97,7 +98,8 @@ static void find_rows(context *c, const leati_value *gradients) {
 static void sum_powers(context *c) {
     static const leati_eltwise functions[] = {[LEATI_POWERS_SQUARE] = {.function = LEATI_FN_SQUARE},
                                               [LEATI_POWERS_ABSOLUTE] = {.function = LEATI_FN_ABS}};
-    leati_powers powers = c->optimizer->as_keras3 ? c->optimizer->type->powers : LEATI_POWERS_NONE;
+    bool has_powers = c->optimizer->as_keras3 && !c->optimizer->adds_rows;
+    leati_powers powers = has_powers ? c->optimizer->type->powers : LEATI_POWERS_NONE;
     for (int32_t i = 0; powers != LEATI_POWERS_NONE && i < c->weights->trainable_count; ++i)
         if (c->rows[i] != LEATI_NONE)
             c->update.powers[i] = sum_of_rows(c->graph, c->rows[i], &functions[powers]);

@@ -183,6 +183,18 @@ static leati_value weights_with_mask(context *c, int output, leati_value weights
     return leati_mul(c->graph, weights, mask);
 }
 
+/* Returns the weights of an output's losses.  Current Keras divides by the number of steps that count, where 2.3.1
+ * divides by the number of all steps. */
+static leati_value loss_weights(context *c, int output) {
+    leati_value mask = c->masks[output], weights = weights_with_mask(c, output, c->weights[output]);
+    bool by_count = c->model->compiled.losses[output].reduction == LEATI_REDUCTION_SUM_OVER_BATCH_SIZE;
+    if (mask == LEATI_NONE || !c->model->compiled.as_keras3 || !by_count) return weights;
+    leati_value steps = leati_reduce_all(c->graph, LEATI_REDUCE_SUM, mask);
+    steps = leati_binary_of(c->graph, LEATI_MAX, steps, leati_scalar(c->graph, 1.0f));
+    leati_value all = leati_scalar(c->graph, (float)leati_desc_count(leati_graph_desc(c->graph, mask)));
+    return leati_mul(c->graph, weights, leati_div(c->graph, all, steps));
+}
+
 static leat_status lower_losses(context *c, const leati_lowering *lowering, leat_error *err) {
     leati_program *program = c->program;
     leati_value total = LEATI_NONE;
@@ -191,8 +203,8 @@ static leat_status lower_losses(context *c, const leati_lowering *lowering, leat
         const leati_output_loss *loss = &c->model->compiled.losses[i];
         program->output_losses[i] = LEATI_NONE;
         if (!loss->type) continue;
-        leati_value value = leati_loss_lower(loss, c->graph, c->targets[i], program->predictions[i],
-                                             weights_with_mask(c, i, c->weights[i]));
+        leati_value value =
+            leati_loss_lower(loss, c->graph, c->targets[i], program->predictions[i], loss_weights(c, i));
         leati_graph_keep(c->graph, value);
         program->output_losses[i] = value;
         float weight = (float)loss->weight;

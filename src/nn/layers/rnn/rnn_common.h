@@ -19,10 +19,16 @@
     LEATI_RECURRENCE_FIELD(config, return_sequences, LEATI_FIELD_BOOL, "false"),                             \
         LEATI_RECURRENCE_FIELD(config, return_state, LEATI_FIELD_BOOL, "false"),                             \
         LEATI_RECURRENCE_FIELD(config, go_backwards, LEATI_FIELD_BOOL, "false"),                             \
-        LEATI_RECURRENCE_FIELD(config, stateful, LEATI_FIELD_BOOL, "false"), {                               \
-        .key = "zero_output_for_mask", .kind = LEATI_FIELD_BOOL,                                             \
-        .offset = offsetof(config, recurrence) + offsetof(leati_recurrence, zero_output_for_mask),           \
-        .preset = "false", .later = true                                                                     \
+        LEATI_RECURRENCE_FIELD(config, stateful, LEATI_FIELD_BOOL, "false"),                                 \
+        {.key = "zero_output_for_mask",                                                                      \
+         .kind = LEATI_FIELD_BOOL,                                                                           \
+         .offset = offsetof(config, recurrence) + offsetof(leati_recurrence, zero_output_for_mask),          \
+         .preset = "false",                                                                                  \
+         .later = true},                                                                                     \
+    {                                                                                                        \
+        .key = "as_keras3", .kind = LEATI_FIELD_BOOL,                                                        \
+        .offset = offsetof(config, recurrence) + offsetof(leati_recurrence, as_keras3), .preset = "false",   \
+        .later = true                                                                                        \
     }
 
 /* All steps of one call. */

@@ -10,9 +10,12 @@
 
 typedef struct config {
     leati_layer *layer;
+    bool as_keras3; /* the mask that the layer makes is lost */
 } config;
 
-static const leati_field fields[] = {LEATI_FIELD(config, layer, LEATI_FIELD_LAYER, NULL), {.key = NULL}};
+static const leati_field fields[] = {LEATI_FIELD(config, layer, LEATI_FIELD_LAYER, NULL),
+                                     LEATI_AS_KERAS3_FIELD(config),
+                                     {.key = NULL}};
 
 static leat_status check(leati_layer *layer, leat_error *err) {
     config *c = layer->config;
@@ -105,9 +108,9 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
     call.masks[0] = mask == LEATI_NONE ? LEATI_NONE : join_steps(g, mask);
     leati_layer_lower_inner(c->layer, lowering, &call);
     outputs[0] = split_steps(g, call.outputs[0], batch, steps);
-    lowering->output_masks[0] = call.output_masks[0] == LEATI_NONE
-                                    ? mask_of_steps(g, mask)
-                                    : split_steps(g, call.output_masks[0], batch, steps);
+    const bool has_own = call.output_masks[0] != LEATI_NONE && !c->as_keras3;
+    lowering->output_masks[0] =
+        has_own ? split_steps(g, call.output_masks[0], batch, steps) : mask_of_steps(g, mask);
     leati_lowering_add_activity(lowering, leati_layer_activity(c->layer), 1, outputs);
 }
 
