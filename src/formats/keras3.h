@@ -26,6 +26,7 @@ typedef struct leati_placed_group {
  * the groups of all its layers, first that of the model. */
 typedef struct leati_placement {
     const char *list; /* the name of the group that has the groups of a model's layers: "layers" */
+    bool twice;       /* a layer that has weights counts twice in the numbers of groups */
     int32_t count, capacity, group_count, group_capacity;
     leati_placed_weight *items;
     leati_placed_group *groups;

@@ -16,7 +16,7 @@
 
 enum { prefix_bytes = 128 };
 
-/* The name of the list in archives of tf.keras 2.12, where a layer that has weights counts twice. */
+/* The name of the list in archives of tf.keras 2.12 to 2.14.  In 2.12, a layer that has weights counts twice. */
 static const char early_list[] = "_layer_checkpoint_dependencies";
 
 static leat_status add(leati_placement *out, const char *group, const char *path, const leati_weight *weight,
@@ -129,16 +129,16 @@ static leat_status add_model(leati_placement *out, const char *group, const leat
         names[i] = group_name(model, json_array_get(layers, i));
         for (size_t j = 0; j < i; ++j)
             if (strcmp(names[j], names[i]) == 0)
-                before += out->list == early_list && has_weights(model, json_array_get(layers, j)) ? 2 : 1;
+                before += out->twice && has_weights(model, json_array_get(layers, j)) ? 2 : 1;
         status = add_item(out, group, model, json_array_get(layers, i), before, err);
     }
     leati_free(names);
     return status;
 }
 
-static leat_status make(leati_placement *out, const char *list, const leat_model *model, const json_t *config,
-                        leat_error *err) {
-    *out = (leati_placement){.list = list};
+static leat_status make(leati_placement *out, const char *list, bool twice, const leat_model *model,
+                        const json_t *config, leat_error *err) {
+    *out = (leati_placement){.list = list, .twice = twice};
     leat_status status = add_group(out, "", model->name, err);
     if (status == LEAT_OK) status = add_model(out, "", model, json_object_get(config, "config"), err);
     if (status == LEAT_OK && out->count != model->weights.count)
@@ -151,34 +151,49 @@ static leat_status make(leati_placement *out, const char *list, const leat_model
 
 leat_status leati_placement_make(leati_placement *out, const leat_model *model, const json_t *config,
                                  leat_error *err) {
-    return make(out, "layers", model, config, err);
+    return make(out, "layers", false, model, config, err);
 }
 
-/* Gives "a/query_dense/vars/0" the form "a/_query_dense/vars/0", which tf.keras writes, if the file has only that. */
-static leat_status find_item(leati_placed_weight *item, leati_h5 *file, leat_error *err) {
+/* Gives "a/query_dense/vars/0" the form "a/_query_dense/vars/0", which tf.keras writes, if the file has only that.
+ * Sets *all to false if the file has neither. */
+static leat_status find_item(leati_placed_weight *item, leati_h5 *file, bool *all, leat_error *err) {
     bool exists = false;
-    const char *end = strstr(item->path, "/vars/"), *part = end;
+    const char *part = strstr(item->path, "/vars/");
     char path[sizeof item->path];
     LEATI_TRY(leati_h5_exists(file, item->path, &exists, err));
+    if (exists) return LEAT_OK;
     while (part && part > item->path && part[-1] != '/') --part;
-    if (exists || !part) return LEAT_OK;
-    int length = snprintf(path, sizeof path, "%.*s_%s", (int)(part - item->path), item->path, part);
-    if (length < 0 || (size_t)length >= sizeof path) return LEAT_OK;
-    LEATI_TRY(leati_h5_exists(file, path, &exists, err));
-    if (exists) memcpy(item->path, path, sizeof path);
+    int length =
+        part ? snprintf(path, sizeof path, "%.*s_%s", (int)(part - item->path), item->path, part) : -1;
+    if (length >= 0 && (size_t)length < sizeof path) LEATI_TRY(leati_h5_exists(file, path, &exists, err));
+    if (exists)
+        memcpy(item->path, path, sizeof path);
+    else
+        *all = false;
     return LEAT_OK;
+}
+
+/* Makes a placement; *all is true if the file has all weights. */
+static leat_status try_placement(leati_placement *out, leati_h5 *file, const char *list, bool twice,
+                                 const leat_model *model, const json_t *config, bool *all, leat_error *err) {
+    LEATI_TRY(make(out, list, twice, model, config, err));
+    leat_status status = LEAT_OK;
+    *all = true;
+    for (int32_t i = 0; status == LEAT_OK && i < out->count; ++i)
+        status = find_item(&out->items[i], file, all, err);
+    if (status != LEAT_OK) leati_placement_fini(out);
+    return status;
 }
 
 leat_status leati_placement_find(leati_placement *out, leati_h5 *file, const leat_model *model,
                                  const json_t *config, leat_error *err) {
-    bool is_early = false;
+    bool is_early = false, all = false;
     LEATI_TRY(leati_h5_exists(file, early_list, &is_early, err));
-    LEATI_TRY(make(out, is_early ? early_list : "layers", model, config, err));
-    leat_status status = LEAT_OK;
-    for (int32_t i = 0; status == LEAT_OK && i < out->count; ++i)
-        status = find_item(&out->items[i], file, err);
-    if (status != LEAT_OK) leati_placement_fini(out);
-    return status;
+    const char *list = is_early ? early_list : "layers";
+    LEATI_TRY(try_placement(out, file, list, is_early, model, config, &all, err));
+    if (all || !is_early) return LEAT_OK;
+    leati_placement_fini(out);
+    return try_placement(out, file, list, false, model, config, &all, err);
 }
 
 void leati_placement_fini(leati_placement *placement) {

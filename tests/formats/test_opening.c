@@ -323,10 +323,10 @@ static void weights_are_reshaped_if_told(void **state) {
 
 static void files_of_tf_keras_go_on_as_there(void **state) {
     (void)state;
-    static const char *const names[] = {"tf24_cnn",           "tf24_memory",        "tf24_graph",
-                                        "tf215_cnn",          "tf215_memory",       "tf215_graph",
-                                        "tf215_convolutions", "tf215_heads",        "tf215_functions",
-                                        "tf212_separable", "tf212_attention"};
+    static const char *const names[] = {"tf24_cnn",           "tf24_memory",     "tf24_graph",
+                                        "tf215_cnn",          "tf215_memory",    "tf215_graph",
+                                        "tf215_convolutions", "tf215_heads",     "tf215_functions",
+                                        "tf212_separable",    "tf212_attention", "tf214_attention"};
     for (size_t i = 0; i < sizeof names / sizeof *names; ++i) {
         char path[256];
         snprintf(path, sizeof path, FILES "%s.h5", names[i]);

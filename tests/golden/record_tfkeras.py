@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Records small files of tf.keras, which lies between Keras 2.3.1 and current Keras: record_tfkeras.py PREFIX
 [CASE...], with the Python of a virtual environment that has tensorflow-cpu, such as 2.4.4 (files/tf24_*), 2.12.1
-(files/tf212_*, of which the tree has separable and attention) and 2.15.1 (files/tf215_*).  .keras archives come from versions
-that write them (2.12 or later)."""
+(files/tf212_*: separable and attention), 2.14.1 (files/tf214_*: attention) and 2.15.1 (files/tf215_*).  .keras
+archives come from versions that write them (2.12 or later)."""
 import collections
 import json
 import os
