@@ -70,7 +70,8 @@ def new_optimizers():
         found[name + " ema"] = make(use_ema=True, ema_momentum=0.5)
         found[name + " ema overwrites"] = make(use_ema=True, ema_overwrite_frequency=2)
         found[name + " clipnorm"] = make(clipnorm=0.05)
-        found[name + " schedule"] = (lambda cls=getattr(O, name): cls(s.ExponentialDecay(0.05, 3, 0.5)))
+        first = 0.5 if name == "Adadelta" else 0.05  # smaller steps of Adadelta are lost in the rounding of the weights
+        found[name + " schedule"] = (lambda cls=getattr(O, name), first=first: cls(s.ExponentialDecay(first, 3, 0.5)))
     for name in ("SGD", "Adam"):
         def make(cls=getattr(O, name), **options):
             return lambda: cls(0.02, **options)
