@@ -3,6 +3,7 @@
 import glob
 import json
 import os
+import re
 import sys
 
 import numpy as np
@@ -98,6 +99,11 @@ def pair(value):
     return ("%.0e / %.0e" if inside else "**%.0e / %.0e**") % tuple(value), inside
 
 
+def plain(message):
+    """Returns a message of leat without its status and the path of the file."""
+    return re.sub(r"^LEAT_E[A-Z]+: |'[^' ]*/[^' ]*': ", "", str(message))
+
+
 class Row:
     """The cells of one model, and the messages of what went wrong."""
 
@@ -112,15 +118,19 @@ class Row:
         self.cells.append(cell)
         if not good:
             self.good = False
-            if note and not isinstance(note, (int, float, list)):
-                self.notes.append(str(note))
+            if note and not isinstance(note, (int, float, list)) and plain(note) not in self.notes:
+                self.notes.append(plain(note))
 
     def fill(self):
         """Fills the cells."""
         first = self.leat[self.suffixes[0]] if self.suffixes else {}
         opened = [self.leat[s].get("opens") is None and s in self.leat for s in self.suffixes]
-        self.add(" ".join(s if o else "**%s**" % s for s, o in zip(self.suffixes, opened)) or "-", all(opened) and opened,
-                 "; ".join("%s: %s" % (s, self.leat[s]["opens"]) for s in self.suffixes if self.leat[s].get("opens")))
+        self.add(" ".join(s if o else "**%s**" % s for s, o in zip(self.suffixes, opened)) or "not run",
+                 all(opened) and opened)
+        self.notes += ["%s: %s" % (s, plain(self.leat[s]["opens"])) for s in self.suffixes
+                       if self.leat[s].get("opens") and self.leat[s]["opens"] != first.get("opens")]
+        if first.get("opens"):
+            self.notes.append(plain(first["opens"]))
         for key, limit in (("predict", PREDICTS), ("evaluate", EVALUATES)):
             value = first.get(key, first.get("uncompiled_" + key))
             if key == "predict" and "y" in self.judged and self.judged["y"][1]:
@@ -134,6 +144,11 @@ class Row:
             self.add(text, inside, first.get(key))
         for suffix in (".keras", ".h5"):
             back = self.backs[suffix]
+            if not back or back.get("error") == "the process ended":
+                written = "writes " + suffix in first and not first["writes " + suffix]
+                self.add("not run" if written else "**no**", False, first.get("writes " + suffix) or first.get("saved"))
+                self.add("not run" if written else "**no**", False)
+                continue
             cell, good = number(back.get("predict"), PREDICTS)
             self.add(cell, good, back.get("error") or first.get("writes " + suffix) or first.get("saved"))
             if back.get("only_predict"):
@@ -157,8 +172,10 @@ def main():
         row = Row(folder)
         if not row.facts:
             continue
-        if "error" in row.facts:
-            unbuilt.append("%s: Keras itself: %s" % (row.facts["name"], row.facts["error"].split("\n")[0]))
+        failed = row.facts.get("failed", {})
+        if "error" in row.facts or (".h5" in failed and (".keras" in failed or row.facts["keras"].startswith("2."))):
+            message = row.facts.get("error") or failed[".h5"]
+            unbuilt.append("%s: Keras itself: %s" % (row.facts["name"], " ".join(message.split())[:150]))
             continue
         row.fill()
         rows.append(row)
