@@ -54,10 +54,10 @@ static void commands_that_need_it_name_the_way_out(void **state) {
     fails("fit " OWN "--train npz:own.npz", "unknown optimizer");
     says("only the file's compilation cannot be used", true);
     says("--no-compile", true);
-    says("leat_", false);
+    says("leat_model", false);
     fails("evaluate " OWN "--data npz:own.npz", "unknown loss 'distant'");
     says("--no-compile", true);
-    says("leat_", false);
+    says("leat_model", false);
     refused("fit " OWN "--train npz:own.npz --no-compile", "--no-compile the loss of the file is left out");
 }
 
@@ -122,7 +122,7 @@ static void weights_come_from_a_file(void **state) {
          "--output p.npy");
     fails("predict " FILES "open_weights.weights.h5 --data npz:own.npz --output p.npy",
           "the file has weights only");
-    says("leat_", false);
+    says("leat_model", false);
     fails("predict " FILES "open_weights.json --weights " FILES "cnn_weights.h5 --data npz:own.npz "
           "--output p.npy",
           "cnn_weights.h5'");
