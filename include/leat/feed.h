@@ -102,6 +102,23 @@ typedef struct leat_feed_options {
     bool close_descriptors;
     int kept_descriptor_count;
     const int *kept_descriptors;
+    /** The number of batches that the caller may keep at the same time (leat_feed_keep); the ring has memory for
+     *  them.  If it is not 0, processes that the caller forks inherit the ring's memory.  Default 0. */
+    int kept_batches;
+    /** A slot has memory for the largest batch that was made in it so far, instead of for the largest batch that
+     *  the specification allows.  The specification has one tensor, and its size is only an upper limit, in address space.
+     *  `get` must call leat_batch_reserve before it writes to the batch.  `memory` must be 0.  Default false. */
+    bool elastic;
+    /** The command line of a program that forks the worker processes, in place of this program: its words, and
+     *  NULL at the end.  leat starts it with one more word, the number of a descriptor, which the program passes
+     *  to leat_helper_open (leat/helper.h).  A host language whose processes have threads needs this, because the
+     *  processes cannot be forked safely.  Requires use_multiprocessing.  Feeds that are opened together have the
+     *  same command.  The text is not used after the feed is opened, unless on_epoch_end declares no state.
+     *  Default NULL. */
+    const char *const *helper_command;
+    /* bytes for leat_helper_data in that program, in the same way; default NULL, 0 */
+    const void *helper_data;
+    size_t helper_data_bytes;
 } leat_feed_options;
 
 /** The position of a batch in the stream.  Frozen. */
@@ -230,6 +247,20 @@ LEAT_API LEAT_CHECKED leat_status leat_feed_get(leat_feed *feed, const leat_batc
 
 /** Returns the slot of the batch to the workers.  The batch must not be used any more. */
 LEAT_API void leat_feed_release(leat_feed *feed);
+
+/** A batch that the caller keeps.  Opaque.  Threads: any thread may release it, also after leat_feed_close. */
+typedef struct leat_kept leat_kept;
+
+/** Keeps the memory of the batch in use: it does not change before leat_kept_release, even after leat_feed_release and
+ *  leat_feed_close.  The struct of the batch itself belongs to the feed: copy its tensors before leat_feed_release.
+ *  Memory of the sequence's own, at which `get` has pointed a tensor, is not kept.
+ *  @param[out] out  Owned by the caller (leat_kept_release); NULL on failure.
+ *  Errors: LEAT_EINVAL no batch is in use, or it is kept already; LEAT_EBUSY kept_batches batches are kept: copy
+ *  the batch instead. */
+LEAT_API LEAT_CHECKED leat_status leat_feed_keep(leat_feed *feed, leat_kept **out, leat_error *err);
+
+/** Ends the keeping of a batch and sets *kept to NULL; NULL is fine.  Threads: any. */
+LEAT_API void leat_kept_release(leat_kept **kept);
 
 /** Waits until it is known if the current pass has another good batch (bad batches are skipped if the options say so).
  *  @param[out] more  True: leat_feed_get will return a batch without waiting.  False: the last batch of the pass was

@@ -153,6 +153,12 @@ LEAT_API LEAT_CHECKED leat_status leat_batch_spec_add(leat_batch_spec *spec, lea
 LEAT_API int leat_batch_spec_count(const leat_batch_spec *spec, leat_batch_part part);
 LEAT_API int leat_batch_spec_first(const leat_batch_spec *spec, leat_batch_part part);
 
+/** Gets memory for the first `bytes` bytes of the tensor of a batch, in a feed with elastic slots; in other feeds
+ *  the memory is there already.  To be called in `get`, get_samples or `next`, for the batch that they received.
+ *  Errors: LEAT_EINVAL this thread is not making the batch; LEAT_ESHAPE the specification allows less; LEAT_ENOMEM.
+ *  Threads: the thread on which `get` was called. */
+LEAT_API LEAT_CHECKED leat_status leat_batch_reserve(const leat_batch *batch, size_t bytes, leat_error *err);
+
 /** Calls the sequence's `destroy` and zeroes the struct.  NULL and zeroed structs are allowed. */
 LEAT_API void leat_sequence_destroy(leat_sequence *sequence);
 

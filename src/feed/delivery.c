@@ -143,6 +143,14 @@ static leat_status skip_batch(leat_feed *feed, const leati_slot *slot, leat_erro
     return LEAT_OK;
 }
 
+/* Lets the tensors of a ready batch point to this process's mapping: a helper program has the ring at another
+ * address. */
+static void localize(const leati_ring *ring, leati_slot *slot) {
+    if (ring->places->mapping.fd < 0) return;
+    for (int i = 0; i < slot->batch.tensor_count; ++i)
+        slot->batch.tensors[i].data = leati_ring_tensor(ring, slot, i);
+}
+
 static leat_status examine_batch(leat_feed *feed, leati_slot *slot, leat_error *err) {
     leat_status status = (leat_status)slot->status;
     if (status == LEAT_OK && slot->batch.size == 0) {
@@ -150,6 +158,7 @@ static leat_status examine_batch(leat_feed *feed, leati_slot *slot, leat_error *
         return LEAT_OK;
     }
     if (status == LEAT_OK) {
+        localize(&feed->service.ring, slot);
         feed->head = slot;
         return LEAT_OK;
     }
@@ -253,14 +262,39 @@ const leat_batch *leati_feed_peek(const leat_feed *feed) {
         return NULL;
     leati_ring *ring = (leati_ring *)(uintptr_t)&feed->service.ring; /* looking changes nothing */
     if (leati_ring_look(ring, feed->delivered) != LEATI_WAIT_READY) return NULL;
-    const leati_slot *slot = leati_ring_slot(ring, feed->delivered);
-    return slot->status == LEAT_OK && slot->batch.size > 0 ? &slot->batch : NULL;
+    leati_slot *slot = leati_ring_slot(ring, feed->delivered);
+    if (slot->status != LEAT_OK || slot->batch.size == 0) return NULL;
+    localize(ring, slot);
+    return &slot->batch;
 }
 
 void leati_feed_memory(const leat_feed *feed, void **memory, size_t *bytes) {
     const leati_ring *ring = &feed->service.ring;
     *memory = ring->data;
-    *bytes = ring->slot_count * ring->slot_bytes;
+    *bytes = ring->place_count * ring->slot_bytes;
+}
+
+leat_status leat_feed_keep(leat_feed *feed, leat_kept **out, leat_error *err) {
+    LEATI_GIVEN(out, err);
+    *out = NULL;
+    LEATI_GIVEN(feed, err);
+    LEATI_TRY(leati_stream_check_process(feed, err));
+    if (!feed->in_use || feed->kept)
+        return leati_fail(err, LEAT_EINVAL, "expected a batch in use that is not kept already");
+    leati_places *places = feed->service.ring.places;
+    int spare = leati_places_take(places);
+    if (spare < 0)
+        return leati_fail(
+            err, LEAT_EBUSY,
+            "%d batches are kept, as many as kept_batches allows: copy this one, or release one",
+            feed->service.kept_batches);
+    leat_kept *kept = &places->kept[feed->in_use->place];
+    atomic_store_explicit(&kept->state, LEATI_PLACE_KEPT, memory_order_relaxed);
+    atomic_fetch_add(&places->holders, 1);
+    feed->in_use->place = (uint32_t)spare;
+    feed->kept = true;
+    *out = kept;
+    return LEAT_OK;
 }
 
 void leat_feed_release(leat_feed *feed) {
@@ -268,4 +302,5 @@ void leat_feed_release(leat_feed *feed) {
     if (feed->in_use && !leati_group_is_inherited(feed->group))
         leati_figures_release(&feed->figures, &feed->service.ring, feed->in_use);
     feed->in_use = NULL;
+    feed->kept = false;
 }

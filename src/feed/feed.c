@@ -2,6 +2,8 @@
 /* Opens and closes feeds.  Room: feed. */
 #include "leat/feed.h"
 
+#include <string.h>
+
 #include "base/error.h"
 #include "feed/options.h"
 #include "feed/stream.h"
@@ -28,9 +30,16 @@ static leat_status adopt_config(leat_feed *feed, const leat_feed_config *config,
     LEATI_TRY(leati_sequence_read(config->sequence, &service->sequence, err));
     LEATI_TRY(leati_sequence_check(&service->sequence, err));
     LEATI_TRY(check_generator(feed, &config->at, err));
+    if (options->elastic && service->sequence.spec.tensor_count != 1)
+        return leati_fail(err, LEAT_ENOTSUP,
+                          "elastic slots need a specification with one tensor, this one has %d",
+                          (int)service->sequence.spec.tensor_count);
     LEATI_TRY(leati_order_rule_init(&service->rule, options, &service->sequence, err));
     service->faults = options->faults;
     service->max_queue_size = options->max_queue_size;
+    service->kept_batches = options->kept_batches;
+    service->helper_data = options->helper_data;
+    service->helper_data_bytes = options->helper_data_bytes;
     feed->order =
         (leati_order){.rank = options->rank, .world = options->world, .remainder = options->remainder};
     feed->spin.longest_ns = options->spin_us < 0 ? LEATI_WAKE_UP_NS : (int64_t)options->spin_us * 1000;
@@ -68,7 +77,7 @@ static leat_status open_feed(leat_feed *feed, const leat_feed_position *at, leat
     leati_group *group = feed->group;
     const leati_worker_table *table = leati_feed_is_inline(feed) ? &group->no_workers : &group->work.table;
     LEATI_TRY(take_position(feed, at, err));
-    LEATI_TRY(leati_service_map(&feed->service, table, feed->options.memory, err));
+    LEATI_TRY(leati_service_map(&feed->service, table, &feed->options, err));
     if (leati_feed_is_inline(feed)) return prepare_inline(feed, err);
     if (feed->service.sequence.next) {
         feed->service.ring.owner = group->work.count % table->count;
@@ -81,6 +90,12 @@ static leat_status open_feed(leat_feed *feed, const leat_feed_position *at, leat
 }
 
 /* ---- several feeds ---- */
+
+static bool has_same_command(const char *const *a, const char *const *b) {
+    if (!a || !b) return a == b;
+    while (*a && *b && strcmp(*a, *b) == 0) ++a, ++b;
+    return !*a && !*b;
+}
 
 /* Checks that one worker pool can serve all feeds: it has either threads or processes, and it cannot fork new processes
  * at the end of a pass if a generator lives in one of them. */
@@ -96,6 +111,9 @@ static leat_status check_together(const leati_group *group, leat_error *err) {
                 err, LEAT_EINVAL,
                 "feeds that are opened together have the same workers: all threads, or all processes "
                 "(use_multiprocessing)");
+        if (!has_same_command(first->options.helper_command, feed->options.helper_command))
+            return leati_fail(err, LEAT_EINVAL,
+                              "feeds that are opened together have the same helper_command");
         if (sequence->next) generator = feed;
         if (sequence->on_epoch_end && !sequence->state_bytes) renewed = feed;
     }
@@ -121,6 +139,13 @@ static int count_workers(const leati_group *group, bool *processes) {
     return most;
 }
 
+/* Returns the command of the helper program; NULL if no feed has one. */
+static const char *const *find_command(const leati_group *group) {
+    for (int i = 0; i < group->feed_count; ++i)
+        if (!leati_feed_is_inline(&group->feeds[i])) return group->feeds[i].options.helper_command;
+    return NULL;
+}
+
 /* Prefixes an error with the name of the feed, if several feeds are opened. */
 static leat_status prefix_name(int count, const leat_feed *feed, leat_status status, leat_error *err) {
     if (status == LEAT_OK || count == 1 || !feed->options.name) return status;
@@ -137,8 +162,10 @@ static leat_status open_group(leati_group *group, const leat_feed_config *config
     }
     LEATI_TRY(check_together(group, err));
     int workers = count_workers(group, &processes);
-    LEATI_TRY(leati_worker_table_init(&group->work.table, workers, processes, err));
-    LEATI_TRY(leati_worker_table_init(&group->no_workers, 0, false, err));
+    const char *const *command = find_command(group);
+    group->pool.helper.command = command;
+    LEATI_TRY(leati_worker_table_init(&group->work.table, workers, processes, command != NULL, err));
+    LEATI_TRY(leati_worker_table_init(&group->no_workers, 0, false, false, err));
     for (int i = 0; i < count; ++i)
         LEATI_TRY(
             prefix_name(count, &group->feeds[i], open_feed(&group->feeds[i], &configs[i].at, err), err));

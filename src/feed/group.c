@@ -12,19 +12,13 @@ bool leati_group_is_inherited(const leati_group *group) {
     return group->fork_depth != leati_fork_depth();
 }
 
-/* Unmaps all rings and worker tables.  A child process must not call it for a group with worker processes: it does not
- * have these mappings (MADV_DONTFORK), and may have other mappings at their addresses. */
-static void unmap_all(leati_group *group) {
-    for (int i = 0; i < group->feed_count; ++i) leati_service_unmap(&group->feeds[i].service);
-    leati_worker_table_fini(&group->work.table);
-    leati_worker_table_fini(&group->no_workers);
-}
-
 static void free_group(void *pointer) {
     leati_group *group = pointer;
     for (int i = 0; i < group->feed_count; ++i) leati_worker_fini(&group->feeds[i].inline_worker);
     leati_worker_pool_fini(&group->pool);
-    if (!leati_group_is_inherited(group) || !group->work.table.between_processes) unmap_all(group);
+    for (int i = 0; i < group->feed_count; ++i) leati_service_unmap(&group->feeds[i].service);
+    leati_worker_table_fini(&group->work.table);
+    leati_worker_table_fini(&group->no_workers);
     leati_free(group->services);
     leati_free(group->feeds);
     leati_free(group);

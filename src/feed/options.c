@@ -60,6 +60,26 @@ static leat_status check_faults(const leat_feed_options *options, leat_error *er
     return LEAT_OK;
 }
 
+static leat_status check_slots(const leat_feed_options *options, leat_error *err) {
+    LEATI_TRY(check_range("kept_batches", options->kept_batches, 0, LEATI_MAX_QUEUE_SIZE, err));
+    if (options->elastic && options->memory)
+        return leati_fail(err, LEAT_ENOTSUP,
+                          "elastic slots have no size in advance: expected max_queue_size instead of memory");
+    return LEAT_OK;
+}
+
+static leat_status check_helper(const leat_feed_options *options, leat_error *err) {
+    if (options->helper_data_bytes > 0 && !options->helper_data)
+        return leati_fail(err, LEAT_EINVAL, "helper_data is NULL, expected %zu bytes",
+                          options->helper_data_bytes);
+    if (!options->helper_command || options->workers == 0) return LEAT_OK;
+    if (!options->use_multiprocessing)
+        return leati_fail(err, LEAT_EINVAL, "helper_command needs worker processes (use_multiprocessing)");
+    if (!options->helper_command[0])
+        return leati_fail(err, LEAT_EINVAL, "helper_command is empty, expected a program");
+    return LEAT_OK;
+}
+
 leat_status leati_feed_options_check(const leat_feed_options *options, leat_error *err) {
     LEATI_TRY(check_range("workers", options->workers, 0, LEATI_MAX_WORKERS, err));
     LEATI_TRY(check_range("max_queue_size", options->max_queue_size, 1, LEATI_MAX_QUEUE_SIZE, err));
@@ -69,6 +89,8 @@ leat_status leati_feed_options_check(const leat_feed_options *options, leat_erro
     LEATI_TRY(check_range("limit", options->limit, 0, INT64_MAX, err));
     LEATI_TRY(check_range("passes", options->passes, 0, INT64_MAX, err));
     LEATI_TRY(check_range("spin_us", options->spin_us, -1, INT64_MAX, err));
+    LEATI_TRY(check_slots(options, err));
+    LEATI_TRY(check_helper(options, err));
     LEATI_TRY(check_descriptors(options, err));
     return check_faults(options, err);
 }

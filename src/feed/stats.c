@@ -71,7 +71,8 @@ static leat_feed_stats stats_of(const leat_feed *feed) {
                              .timeouts = here ? atomic_load(&ring->shared->timeouts) : 0,
                              .retries = figures->retries,
                              .skips = figures->skips,
-                             .ring_bytes = (int64_t)ring->bytes,
+                             .ring_bytes =
+                                 here || !ring->elastic ? (int64_t)leati_service_bytes(&feed->service) : 0,
                              .max_queue_size = feed->service.max_queue_size,
                              .workers = leati_feed_is_inline(feed) ? 0 : ring->table->count};
 }

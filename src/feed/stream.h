@@ -34,6 +34,7 @@ struct leat_feed {
     int64_t length;
     leati_slot *head; /* a good batch that leat_feed_await has found and leat_feed_get has not returned yet */
     leati_slot *in_use; /* the batch that the caller has and has not released yet */
+    bool kept;          /* the caller keeps the batch in use */
     bool pass_due;      /* all batches of the current pass were delivered, and the pass is not ended yet */
     bool generator_ended;
 

@@ -15,6 +15,23 @@
 #define CACHE_BYTES      ((size_t)32 << 20) /* a common size of the last-level cache */
 #define LARGE_SLOT_BYTES ((size_t)1 << 20)
 
+/* The batch that this thread is making, for leat_batch_reserve: functions of the sequence do not receive the maker. */
+static _Thread_local struct {
+    const leati_ring *ring;
+    const leati_slot *slot;
+} being_made;
+
+leat_status leat_batch_reserve(const leat_batch *batch, size_t bytes, leat_error *err) {
+    LEATI_GIVEN(batch, err);
+    if (!being_made.slot || batch != &being_made.slot->batch)
+        return leati_fail(err, LEAT_EINVAL, "batch: expected the batch that this thread is making, in get");
+    const leati_ring *ring = being_made.ring;
+    if (bytes > ring->slot_bytes)
+        return leati_fail(err, LEAT_ESHAPE, "a batch needs %zu bytes, the specification allows at most %zu",
+                          bytes, ring->slot_bytes);
+    return leati_service_back(ring, being_made.slot->place, bytes, err);
+}
+
 leat_status leati_maker_init(leati_maker *maker, leati_service *service, leat_error *err) {
     *maker = (leati_maker){.service = service};
     if (!service->rule.by_samples) return LEAT_OK;
@@ -30,10 +47,6 @@ void leati_maker_fini(leati_maker *maker) {
     maker->numbers = NULL;
 }
 
-static unsigned char *tensor_memory(const leati_ring *ring, const leati_slot *slot, int i) {
-    return ring->data + (size_t)(slot - ring->slots) * ring->slot_bytes + ring->tensor_offset[i];
-}
-
 /* Sets up a full batch, as the documentation of leat_sequence promises. */
 static void set_up_batch(const leati_ring *ring, const leat_batch_spec *spec, leati_slot *slot) {
     slot->batch.size = spec->batch_size;
@@ -45,7 +58,7 @@ static void set_up_batch(const leati_ring *ring, const leat_batch_spec *spec, le
         tensor->rank = expected_spec->rank + 1;
         tensor->shape[0] = spec->batch_size;
         for (int d = 0; d < expected_spec->rank; ++d) tensor->shape[d + 1] = expected_spec->shape[d];
-        tensor->data = tensor_memory(ring, slot, i);
+        tensor->data = leati_ring_tensor(ring, slot, i);
     }
 }
 
@@ -175,18 +188,20 @@ static bool overlap(const unsigned char *a, const unsigned char *b, size_t bytes
 
 /* Copies tensors that the sequence has pointed at its own memory into the slot, because other processes cannot see that
  * memory. */
-static void copy_into_slot(const leati_ring *ring, leati_slot *slot) {
+static leat_status copy_into_slot(const leati_ring *ring, leati_slot *slot, leat_error *err) {
     for (int i = 0; i < slot->batch.tensor_count; ++i) {
         leat_tensor *tensor = &slot->batch.tensors[i];
-        unsigned char *slot_memory = tensor_memory(ring, slot, i);
+        unsigned char *slot_memory = leati_ring_tensor(ring, slot, i);
         size_t bytes = leat_tensor_bytes(tensor);
         if (tensor->data == slot_memory) continue;
+        if (ring->elastic) LEATI_TRY(leati_service_back(ring, slot->place, bytes, err));
         if (is_out_of_caches(ring) && !overlap(slot_memory, tensor->data, bytes))
             leati_copy_past_caches(slot_memory, tensor->data, bytes);
         else
             memmove(slot_memory, tensor->data, bytes);
         tensor->data = slot_memory;
     }
+    return LEAT_OK;
 }
 
 /* ---- calling the sequence ---- */
@@ -219,10 +234,13 @@ static leat_status call_sequence(leati_maker *maker, leati_slot *slot, leat_erro
     const leat_sequence *sequence = &maker->service->sequence;
     const leat_feed_position *at = &slot->job.position;
     leat_rng rng = leat_rng_for(maker->service->rule.seed, (uint64_t)at->pass, (uint64_t)at->index);
+    being_made.ring = &maker->service->ring;
+    being_made.slot = slot;
     leat_status status = sequence->next ? sequence->next(sequence->user, &rng, &slot->batch, err)
                          : slot->job.samples
                              ? get_samples(maker, slot, &rng, err)
                              : sequence->get(sequence->user, at->index, &rng, &slot->batch, err);
+    being_made.slot = NULL;
     if (status == LEAT_OK) return LEAT_OK;
     if (!err->message[0])
         leati_fail(err, status, "%s failed without a message: %s", sequence->next ? "next" : "get",
@@ -257,15 +275,16 @@ static leat_status make_with_retries(leati_maker *maker, leati_slot *slot) {
         slot->batch.size = 0;
         return LEAT_OK;
     }
-    LEATI_TRY(leati_service_back(service, slot, &slot->error));
-    if (service->ring.table->between_processes) follow_state(maker);
+    const leati_ring *ring = &service->ring;
+    if (!ring->elastic) LEATI_TRY(leati_service_back(ring, slot->place, ring->slot_bytes, &slot->error));
+    if (ring->table->between_processes) follow_state(maker);
     leat_status status = make_once(maker, slot, &slot->error);
     while (status != LEAT_OK && status != LEAT_ESKIPPED && slot->retries < service->faults.retries) {
         ++slot->retries;
         status = make_once(maker, slot, &slot->error);
     }
-    if (status == LEAT_OK && !maker->ended && service->ring.table->between_processes)
-        copy_into_slot(&service->ring, slot);
+    if (status == LEAT_OK && !maker->ended && ring->table->between_processes)
+        status = copy_into_slot(ring, slot, &slot->error);
     return status;
 }
 

@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "feed/ring/places.h"
 #include "feed/ring/worker_table.h"
 #include "leat/feed.h"
 
@@ -32,7 +33,7 @@ typedef struct leati_slot {
     alignas(LEATI_CACHE_LINE) _Atomic uint32_t state;
     uint32_t deaths;            /* workers that died making this batch; the helper counts them */
     uint32_t timeouts;          /* workers that were killed because this batch was late */
-    _Atomic uint32_t backed;    /* 1: the slot has memory; set by the first worker that claims the slot */
+    uint32_t place;             /* the place of its tensors; the consumer changes it */
     _Atomic int64_t started_ns; /* when the worker began; 0 before */
     leati_job job;              /* written by the consumer before OPEN */
     int32_t status;             /* a leat_status; the worker writes it and all members below before READY */
@@ -68,19 +69,28 @@ typedef struct leati_ring {
     leati_ring_shared *shared;
     const leati_worker_table *table; /* the workers of the ring */
     leati_slot *slots;
-    unsigned char *state; /* the sequence's state of version state_version */
-    unsigned char *data;  /* tensors of slot i: data + i * slot_bytes */
-    size_t slot_bytes;    /* a multiple of the page size */
-    size_t bytes;         /* of the mapping */
+    unsigned char *state;   /* the sequence's state of version state_version */
+    _Atomic size_t *backed; /* for each place, the bytes at its beginning that have memory */
+    unsigned char *data;    /* the tensors of place i: data + i * slot_bytes */
+    size_t slot_bytes;      /* a multiple of the page size */
+    size_t state_offset, backed_offset, data_offset; /* from the beginning of the mapping */
+    size_t bytes;                                    /* of the mapping */
     uint64_t slot_count;
+    uint64_t place_count;  /* slot_count, and one for each batch that the caller may keep */
+    leati_places *places;  /* NULL in a process that the caller did not fork */
     int owner;             /* the only worker that may claim tickets; -1: any worker */
-    bool backed_by_worker; /* workers allocate the pages of slots; false: all pages exist from the start */
+    bool backed_by_worker; /* workers allocate the pages of places; false: all pages exist from the start */
+    bool elastic;          /* a place gets memory for as many bytes as a batch reserves */
     int64_t batch_ns;      /* the time that making the last delivered batch took; for the consumer only */
     size_t tensor_offset[LEAT_BATCH_MAX_TENSORS];
 } leati_ring;
 
 static inline leati_slot *leati_ring_slot(const leati_ring *ring, uint64_t ticket) {
     return &ring->slots[ticket % ring->slot_count];
+}
+
+static inline unsigned char *leati_ring_tensor(const leati_ring *ring, const leati_slot *slot, int i) {
+    return ring->data + (size_t)slot->place * ring->slot_bytes + ring->tensor_offset[i];
 }
 
 /* Consumer: opens the slot of job->ticket, which must be FREE or READY and not in use. */

@@ -14,7 +14,10 @@ typedef struct leati_service {
     leat_sequence sequence;
     leati_order_rule rule;
     leat_faults faults;
-    int max_queue_size; /* from the options, or as many batches as options.memory holds */
+    int max_queue_size;      /* from the options, or as many batches as options.memory holds */
+    int kept_batches;        /* from the options */
+    const void *helper_data; /* from the options */
+    size_t helper_data_bytes;
 } leati_service;
 
 static inline bool leati_service_is_generator(const leati_service *service) {
@@ -22,15 +25,21 @@ static inline bool leati_service_is_generator(const leati_service *service) {
 }
 
 /* Maps the ring, with slots for batches of the sequence's specification: one for the batch in use and max_queue_size
- * more (memory 0), or as many as fit into `memory`; one slot without workers.  The sequence, the rule and
- * max_queue_size must be set.  Errors: LEAT_ESHAPE, LEAT_EINVAL, LEAT_ENOMEM, LEAT_EIO. */
-leat_status leati_service_map(leati_service *service, const leati_worker_table *table, size_t memory,
-                              leat_error *err);
+ * more (options->memory 0), or as many as fit into options->memory; one slot without workers.  The sequence, the rule,
+ * max_queue_size and kept_batches must be set.  Errors: LEAT_ESHAPE, LEAT_EINVAL, LEAT_ENOMEM, LEAT_EIO. */
+leat_status leati_service_map(leati_service *service, const leati_worker_table *table,
+                              const leat_feed_options *options, leat_error *err);
 void leati_service_unmap(leati_service *service);
 
-/* Allocates the memory pages of a slot, so that a lack of memory is an error instead of a SIGBUS at the first
- * access. */
-leat_status leati_service_back(leati_service *service, leati_slot *slot, leat_error *err);
+/* Sets the ring's pointers to the parts of its mapping. */
+void leati_service_point(leati_service *service, unsigned char *memory, const leati_worker_table *table);
+
+/* Allocates the memory pages of the first `bytes` bytes of a place, so that a lack of memory is an error instead of a
+ * SIGBUS at the first access. */
+leat_status leati_service_back(const leati_ring *ring, uint32_t place, size_t bytes, leat_error *err);
+
+/* Returns the number of bytes of memory that the ring has. */
+size_t leati_service_bytes(const leati_service *service);
 
 /* Returns the number, in the data, of the sample at `place` of the job's batch; -1 if the sequence has no
  * get_samples. */

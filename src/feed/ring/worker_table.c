@@ -1,34 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Creates the worker table, and wakes workers.  Room: feed. */
-#define _GNU_SOURCE /* madvise, MAP_ANONYMOUS */
 #include "feed/ring/worker_table.h"
 
-#include <errno.h>
 #include <limits.h>
-#include <sys/mman.h>
 
 #include "base/os/clock.h"
 #include "base/error.h"
 
+void leati_worker_table_point(leati_worker_table *table) {
+    table->shared = (void *)table->mapping.memory;
+    table->workers = (void *)(table->mapping.memory + sizeof(leati_worker_table_shared));
+}
+
 leat_status leati_worker_table_init(leati_worker_table *table, int count, bool between_processes,
-                                    leat_error *err) {
+                                    bool by_descriptor, leat_error *err) {
     *table = (leati_worker_table){.count = count,
                                   .between_processes = between_processes,
                                   .cores = leati_core_count()};
-    table->bytes = sizeof(leati_worker_table_shared) + (size_t)count * sizeof(leati_worker_entry);
-    void *memory = mmap(NULL, table->bytes, PROT_READ | PROT_WRITE,
-                        MAP_ANONYMOUS | (between_processes ? MAP_SHARED : MAP_PRIVATE), -1, 0);
-    if (memory == MAP_FAILED)
-        return leati_fail_errno(err, errno == ENOMEM ? LEAT_ENOMEM : LEAT_EIO, errno,
-                                "cannot map %zu bytes for a table of %d workers", table->bytes, count);
-    table->shared = memory; /* The kernel has zeroed the memory. */
-    table->workers = (void *)((unsigned char *)memory + sizeof(leati_worker_table_shared));
+    size_t bytes = sizeof(leati_worker_table_shared) + (size_t)count * sizeof(leati_worker_entry);
+    leati_mapping_request request = {.bytes = bytes,
+                                     .control = bytes,
+                                     .between_processes = between_processes,
+                                     .by_descriptor = by_descriptor};
+    LEATI_TRY(leati_mapping_create(&table->mapping, &request, err));
+    leati_worker_table_point(table);
     for (int i = 0; i < count; ++i) table->workers[i].spin.longest_ns = LEATI_WAKE_UP_NS / 2;
     return LEAT_OK;
 }
 
 void leati_worker_table_fini(leati_worker_table *table) {
-    if (table->shared) munmap(table->shared, table->bytes);
+    leati_mapping_destroy(&table->mapping);
     *table = (leati_worker_table){0};
 }
 
@@ -71,5 +72,5 @@ bool leati_worker_table_core_is_idle(const leati_worker_table *table) {
 }
 
 void leati_worker_table_inherit(const leati_worker_table *table, bool inherit) {
-    madvise(table->shared, table->bytes, inherit ? MADV_DOFORK : MADV_DONTFORK);
+    leati_mapping_inherit(&table->mapping, inherit);
 }

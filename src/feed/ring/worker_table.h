@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "feed/ring/mapping.h"
 #include "feed/ring/timed_sleep.h"
 #include "base/os/futex.h"
 #include "base/threads/spin.h"
@@ -41,22 +42,28 @@ typedef struct leati_worker_entry {
 typedef struct leati_worker_table_shared {
     alignas(LEATI_CACHE_LINE) leati_futex wake_futex;
     alignas(LEATI_CACHE_LINE) _Atomic uint32_t generation; /* workers of an earlier generation exit */
+    _Atomic uint32_t helper_runs; /* 0: a helper program has not come to leat_helper_run yet */
 } leati_worker_table_shared;
 
 /* A worker table, as one process sees it. */
 typedef struct leati_worker_table {
     leati_worker_table_shared *shared;
     leati_worker_entry *workers;
-    size_t bytes; /* of the mapping */
-    int count;    /* number of workers; 0: the caller makes the batches */
-    int cores;    /* number of cores that this process may use */
+    leati_mapping mapping;
+    int count; /* number of workers; 0: the caller makes the batches */
+    int cores; /* number of cores that this process may use */
     bool between_processes;
     bool wake_all; /* wake all workers, because a ring has an owner and must wake that one */
 } leati_worker_table;
 
-/* Maps a table of `count` workers.  Errors: LEAT_EIO, LEAT_ENOMEM. */
+/* Maps a table of `count` workers; with by_descriptor, their program maps it by a descriptor.  Errors: LEAT_EIO,
+ * LEAT_ENOMEM. */
 leat_status leati_worker_table_init(leati_worker_table *table, int count, bool between_processes,
-                                    leat_error *err);
+                                    bool by_descriptor, leat_error *err);
+
+/* Sets the table's pointers to its mapping. */
+void leati_worker_table_point(leati_worker_table *table);
+
 void leati_worker_table_fini(leati_worker_table *table);
 
 /* Adds one to the value of the wake futex and wakes at most `count` workers that sleep on it. */

@@ -33,6 +33,7 @@ typedef struct leati_helper {
     pid_t caller;                  /* the process that forked the helper */
     int control;                   /* an eventfd; the caller writes to it to make the helper exit */
     int caller_pidfd;              /* used in the helper only; -1: the kernel does not support pidfds */
+    const char *const *command;    /* the program that the helper is; NULL: a copy of the caller's process */
     leati_descriptors descriptors; /* the caller's descriptors that the helper closes */
     leati_pool_work *work;
     uint32_t generation; /* of the workers */

@@ -20,6 +20,7 @@
 #include "base/os/clock.h"
 #include "base/os/process_stat.h"
 #include "base/os/signals.h"
+#include "feed/workers/launch.h"
 
 int leati_pidfd_open(pid_t pid) {
 #ifdef SYS_pidfd_open
@@ -43,11 +44,7 @@ static void install_empty_handler(int number) {
     sigaction(number, &action, NULL);
 }
 
-/* Removes the caller's signal handlers, because they would run the caller's code in the wrong process.  A terminal or a
- * scheduler sends signals to the whole process group; only the caller reacts to them, and the workers exit when the
- * caller tells them to or is gone.  Handlers of faults such as SIGSEGV stay, because they print where the fault
- * happened. */
-static void reset_signals(void) {
+void leati_processes_reset_signals(void) {
     static const int caller_signals[] = {SIGINT, SIGTERM, SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2};
     for (int number = 1; number < NSIG; ++number) {
         struct sigaction action;
@@ -84,7 +81,7 @@ static leat_status fork_helper(leati_helper *helper, leat_error *err) {
     if (pid == 0) {
         leati_descriptors_close(&helper->descriptors, (int[]){helper->control, helper->caller_pidfd});
         drop_unwritten_output();
-        reset_signals();
+        leati_processes_reset_signals();
         leati_mask_restore(&before);
         leati_mask_no_faults(NULL);
         _exit(leati_helper_run(helper));
@@ -97,7 +94,7 @@ static leat_status fork_helper(leati_helper *helper, leat_error *err) {
     return LEAT_OK;
 }
 
-static leat_status allocate(leati_helper *helper, leati_pool_work *work, leat_error *err) {
+leat_status leati_processes_prepare(leati_helper *helper, leati_pool_work *work, leat_error *err) {
     size_t count = (size_t)work->table.count;
     if (helper->workers) return LEAT_OK; /* They were allocated for an earlier helper. */
     helper->children = leati_calloc(count, sizeof *helper->children);
@@ -107,6 +104,7 @@ static leat_status allocate(leati_helper *helper, leati_pool_work *work, leat_er
     if (!helper->children || !helper->watched || !helper->workers)
         return leati_fail_memory(err, count * (sizeof *helper->children + sizeof *helper->watched),
                                  "the helper's table of workers");
+    helper->work = work;
     for (int i = 0; i < helper->worker_count; ++i)
         LEATI_TRY(leati_worker_init(&helper->workers[i], work, i, err));
     return LEAT_OK;
@@ -117,13 +115,19 @@ static void close_descriptor(int *fd) {
     *fd = -1;
 }
 
+/* Starts the helper program, which has not inherited the mappings: no other process that the caller forks needs them. */
+static leat_status launch_helper(leati_helper *helper, leat_error *err) {
+    share_mappings(helper->work, false);
+    atomic_store(&helper->work->table.shared->helper_runs, 0);
+    return leati_launch(helper, err);
+}
+
 leat_status leati_processes_start(leati_helper *helper, leati_pool_work *work, leat_error *err) {
-    LEATI_TRY(allocate(helper, work, err));
+    LEATI_TRY(leati_processes_prepare(helper, work, err));
     for (int i = 0; i < work->table.count; ++i) {
         atomic_store(&work->table.workers[i].phase, LEATI_WORKER_STARTING);
         atomic_store(&work->table.workers[i].pid, 0);
     }
-    helper->work = work;
     helper->generation = atomic_load(&work->table.shared->generation);
     helper->caller = getpid();
     helper->caller_pidfd = leati_pidfd_open(helper->caller);
@@ -134,7 +138,7 @@ leat_status leati_processes_start(leati_helper *helper, leati_pool_work *work, l
     leat_status status = LEAT_OK;
     if (helper->control < 0)
         status = leati_fail_errno(err, LEAT_EIO, errno, "cannot make the helper's control descriptor");
-    if (status == LEAT_OK) status = fork_helper(helper, err);
+    if (status == LEAT_OK) status = helper->command ? launch_helper(helper, err) : fork_helper(helper, err);
     close_descriptor(&helper->caller_pidfd);
     if (status != LEAT_OK) close_descriptor(&helper->control);
     return status;
@@ -190,6 +194,8 @@ static pid_t await_helper(const leati_helper *helper, int *status) {
         bool overdue =
             stopped_ns > LEATI_STOPPED_PATIENCE_NS ||
             patience.watched_ns > 2 * LEATI_EXIT_PATIENCE_NS; /* the helper's patience, and as much more */
+        /* A program that is still beginning does not look at its control descriptor. */
+        if (helper->command && !atomic_load(&helper->work->table.shared->helper_runs)) overdue = true;
         if (overdue && !killed) killed = kill(helper->pid, SIGKILL) == 0;
     }
     if (pidfd >= 0) close(pidfd);

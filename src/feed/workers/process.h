@@ -18,4 +18,13 @@ void leati_processes_dismiss(leati_helper *helper, const leati_worker_table *tab
 
 void leati_processes_fini(leati_helper *helper);
 
+/* In the helper: allocates the table of workers, before any of them is forked.  Errors: LEAT_ENOMEM. */
+leat_status leati_processes_prepare(leati_helper *helper, leati_pool_work *work, leat_error *err);
+
+/* In the helper: removes the signal handlers of the program, because they would run the program's code in the wrong
+ * process.  A terminal or a scheduler sends signals to the whole process group; only the caller reacts to them, and the
+ * workers exit when the caller tells them to or is gone.  Handlers of faults such as SIGSEGV stay, because they print
+ * where the fault happened. */
+void leati_processes_reset_signals(void);
+
 #endif

@@ -153,14 +153,14 @@ static leati_slot *find_inherited(const leati_worker *worker, leati_maker **make
 
 /* ---- the main loop ---- */
 
-/* Allocates the memory of this worker's share of the slots that the first tickets use. */
+/* Allocates the memory of this worker's share of the places that the first tickets use. */
 static leat_status back_share(const leati_worker *worker, leat_error *err) {
     for (int i = 0; i < worker->work->count; ++i) {
-        leati_service *service = worker->work->services[i];
-        uint64_t issued = atomic_load(&service->ring.shared->issued), slots = service->ring.slot_count;
+        const leati_ring *ring = &worker->work->services[i]->ring;
+        uint64_t issued = atomic_load(&ring->shared->issued), slots = ring->elastic ? 0 : ring->slot_count;
         for (uint64_t k = (uint64_t)worker->number; k < slots && k <= issued;
              k += (uint64_t)worker->work->table.count)
-            LEATI_TRY(leati_service_back(service, &service->ring.slots[k], err));
+            LEATI_TRY(leati_service_back(ring, (uint32_t)k, ring->slot_bytes, err));
     }
     return LEAT_OK;
 }

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The helper program of a feed: a program that leat_feed_open starts (leat_feed_options.helper_command), and that
+ * forks the feed's worker processes.  The workers then descend from a program that has just begun, in place of the
+ * caller's process, whose threads may hold locks at the moment of a fork.
+ *
+ *     int main(int argc, char **argv) {
+ *         leat_helper *helper = NULL;
+ *         if (leat_helper_open(&helper, atoi(argv[argc - 1]), &err) != LEAT_OK) return 1;
+ *         leat_sequence sequence = read_sequence(leat_helper_data(helper, 0, &bytes), bytes);
+ *         leat_status status = leat_helper_run(helper, &sequence, 1, &err);
+ *         leat_helper_close(&helper);
+ *         return status == LEAT_OK ? 0 : 1;
+ *     }
+ *
+ * The program must load the same version of leat as the caller. */
+#ifndef LEAT_HELPER_H
+#define LEAT_HELPER_H
+
+#include <stddef.h>
+
+#include "leat/error.h"
+#include "leat/sequence.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** The helper's side of the feeds that were opened together.  Opaque.  Threads: externally synchronised. */
+typedef struct leat_helper leat_helper;
+
+/** Connects a helper program with the feeds that started it.
+ *  @param[out] out  Owned by the caller (leat_helper_close); NULL on failure.
+ *  @param descriptor  The number in the last word of the program's command line.  The function closes the descriptor.
+ *  Errors: LEAT_EINVAL it is not the descriptor of a feed, or the feed has another version of leat; LEAT_ESTOPPED the
+ *  caller is gone; LEAT_ENOMEM; LEAT_EIO.
+ *  Threads: any. */
+LEAT_API LEAT_CHECKED leat_status leat_helper_open(leat_helper **out, int descriptor, leat_error *err);
+
+/** Returns the number of feeds; 0 for NULL. */
+LEAT_API int leat_helper_feed_count(const leat_helper *helper);
+
+/** Returns the bytes helper_data of the options of feed `feed`; NULL if it has none.  They belong to the helper.
+ *  @param[out] bytes  Their number. */
+LEAT_API const void *leat_helper_data(const leat_helper *helper, int feed, size_t *bytes);
+
+/** Ends the feeds with an error, which leat_feed_get returns: the program cannot make their batches.
+ *  @param why  The error. */
+LEAT_API void leat_helper_fail(leat_helper *helper, const leat_error *why);
+
+/** Forks the worker processes and replaces those that die, until the feeds are closed or their process is gone.
+ *  @param sequences  leat_helper_feed_count() sequences with the same functions `get`, get_samples and `next`, and the
+ *  same number of bytes of `state`, as those with which the feeds were opened.  Their specifications, `length`,
+ *  `samples` and on_epoch_end are not used: those of the caller are.
+ *  @param count  The number of sequences.
+ *  Errors: LEAT_EINVAL the sequences are not those of the feeds; LEAT_ESTOPPED the caller is gone; LEAT_ENOMEM; LEAT_EIO.
+ *  The feeds then end with the error, too. */
+LEAT_API LEAT_CHECKED leat_status leat_helper_run(leat_helper *helper, const leat_sequence *sequences,
+                                                  int count, leat_error *err);
+
+/** Releases the helper's memory and sets *helper to NULL; NULL is fine. */
+LEAT_API void leat_helper_close(leat_helper **helper);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Starts the helper program: the caller's side.  Room: feed. */
+#define _GNU_SOURCE /* memfd_create */
+#include "feed/workers/launch.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+
+extern char **environ;
+
+/* ---- the record ---- */
+
+static leat_status write_all(int fd, const void *data, size_t bytes, leat_error *err) {
+    const unsigned char *from = data;
+    while (bytes > 0) {
+        ssize_t written = write(fd, from, bytes);
+        if (written < 0 && errno == EINTR) continue;
+        if (written < 0)
+            return leati_fail_errno(err, LEAT_EIO, errno, "cannot write the record of a feed's helper");
+        from += written;
+        bytes -= (size_t)written;
+    }
+    return LEAT_OK;
+}
+
+static leati_launch_record describe(const leati_helper *helper) {
+    const leati_pool_work *work = helper->work;
+    leati_launch_record record = {.service_size = sizeof(leati_service),
+                                  .caller = helper->caller,
+                                  .control = helper->control,
+                                  .feed_count = work->count,
+                                  .generation = helper->generation,
+                                  .table = work->table};
+    snprintf(record.version, sizeof record.version, "%s", leat_version());
+    record.bytes = sizeof record + (size_t)work->count * sizeof(leati_launched_feed);
+    for (int i = 0; i < work->count; ++i) record.bytes += leati_align(work->services[i]->helper_data_bytes);
+    return record;
+}
+
+static leat_status write_record(const leati_helper *helper, int fd, leat_error *err) {
+    static const unsigned char padding[LEATI_ALIGNMENT];
+    const leati_pool_work *work = helper->work;
+    leati_launch_record record = describe(helper);
+    size_t offset = sizeof record + (size_t)work->count * sizeof(leati_launched_feed);
+    LEATI_TRY(write_all(fd, &record, sizeof record, err));
+    for (int i = 0; i < work->count; ++i) {
+        const leati_service *service = work->services[i];
+        leati_launched_feed feed = {.service = *service,
+                                    .mapping = service->ring.places->mapping,
+                                    .data_offset = offset,
+                                    .data_bytes = service->helper_data_bytes};
+        LEATI_TRY(write_all(fd, &feed, sizeof feed, err));
+        offset += leati_align(service->helper_data_bytes);
+    }
+    for (int i = 0; i < work->count; ++i) {
+        const leati_service *service = work->services[i];
+        size_t bytes = service->helper_data_bytes;
+        LEATI_TRY(write_all(fd, service->helper_data, bytes, err));
+        LEATI_TRY(write_all(fd, padding, leati_align(bytes) - bytes, err));
+    }
+    return LEAT_OK;
+}
+
+/* ---- the program ---- */
+
+/* Makes the program inherit the descriptors that the record names. */
+static int add_descriptors(posix_spawn_file_actions_t *actions, const leati_helper *helper, int record) {
+    const leati_pool_work *work = helper->work;
+    int failed = posix_spawn_file_actions_adddup2(actions, record, record);
+    if (!failed) failed = posix_spawn_file_actions_adddup2(actions, helper->control, helper->control);
+    int table = work->table.mapping.fd;
+    if (!failed) failed = posix_spawn_file_actions_adddup2(actions, table, table);
+    for (int i = 0; i < work->count && !failed; ++i) {
+        int ring = work->services[i]->ring.places->mapping.fd;
+        failed = posix_spawn_file_actions_adddup2(actions, ring, ring);
+    }
+    return failed;
+}
+
+/* A terminal sends SIGINT and SIGQUIT to the whole process group.  They are blocked in the program until it forks
+ * workers, so that it is not interrupted while it begins; the caller decides what they mean. */
+static int block_terminal_signals(posix_spawnattr_t *attributes) {
+    sigset_t mask;
+    pthread_sigmask(SIG_SETMASK, NULL, &mask);
+    sigaddset(&mask, SIGINT);
+    sigaddset(&mask, SIGQUIT);
+    int failed = posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGMASK);
+    return failed ? failed : posix_spawnattr_setsigmask(attributes, &mask);
+}
+
+static int spawn_program(leati_helper *helper, char **words, int record) {
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    int failed = posix_spawn_file_actions_init(&actions);
+    if (failed) return failed;
+    failed = posix_spawnattr_init(&attributes);
+    if (!failed) {
+        failed = block_terminal_signals(&attributes);
+        if (!failed) failed = add_descriptors(&actions, helper, record);
+        if (!failed) failed = posix_spawnp(&helper->pid, words[0], &actions, &attributes, words, environ);
+        posix_spawnattr_destroy(&attributes);
+    }
+    posix_spawn_file_actions_destroy(&actions);
+    if (failed) helper->pid = 0;
+    return failed;
+}
+
+/* Starts the program with the number of the record's descriptor as the last word. */
+static leat_status start_program(leati_helper *helper, int record, leat_error *err) {
+    char number[16];
+    size_t count = 0;
+    while (helper->command[count]) ++count;
+    char **words = leati_calloc(count + 2, sizeof *words);
+    if (!words) return leati_fail_memory(err, (count + 2) * sizeof *words, "the helper's command line");
+    for (size_t i = 0; i < count; ++i)
+        words[i] = (char *)(uintptr_t)helper->command[i]; /* execve changes none */
+    snprintf(number, sizeof number, "%d", record);
+    words[count] = number;
+    int failed = spawn_program(helper, words, record);
+    leati_free(words);
+    if (!failed) return LEAT_OK;
+    return leati_fail_errno(err, LEAT_EIO, failed, "cannot start the feed's helper program '%s'",
+                            helper->command[0]);
+}
+
+leat_status leati_launch(leati_helper *helper, leat_error *err) {
+    int record = memfd_create("leat-helper", MFD_CLOEXEC);
+    if (record < 0)
+        return leati_fail_errno(err, LEAT_EIO, errno, "cannot make the record of a feed's helper");
+    leat_status status = write_record(helper, record, err);
+    if (status == LEAT_OK) status = start_program(helper, record, err);
+    close(record);
+    return status;
+}
