@@ -268,6 +268,18 @@ LEAT_API void leat_kept_release(leat_kept **kept);
  *  Errors: as in leat_feed_get. */
 LEAT_API LEAT_CHECKED leat_status leat_feed_await(leat_feed *feed, bool *more, leat_error *err);
 
+/** Like leat_feed_await, but waits at most timeout_ms, which is at least 0.  A caller that must look at something else
+ *  from time to time, such as the signals of an interpreter, repeats the call.
+ *  Errors: as in leat_feed_await; LEAT_EBUSY it is not known yet, and the stream goes on. */
+LEAT_API LEAT_CHECKED leat_status leat_feed_await_for(leat_feed *feed, int64_t timeout_ms, bool *more,
+                                                      leat_error *err);
+
+/** Sets new bytes for leat_helper_data, for helper programs that are started from now on: on_epoch_end may call it.
+ *  @param data  As leat_feed_options.helper_data.
+ *  Errors: LEAT_EINVAL `data` is NULL, but `bytes` is not 0; the feed has no helper program. */
+LEAT_API LEAT_CHECKED leat_status leat_feed_set_helper_data(leat_feed *feed, const void *data, size_t bytes,
+                                                            leat_error *err);
+
 /** Ends the current pass if all its batches were delivered and released: calls on_epoch_end, calls `length`
  *  again, and copies `state` to the worker processes.  Otherwise it does nothing; a second call does nothing.
  *  Errors: the code and the message of on_epoch_end; those of leat_feed_get. */

@@ -37,10 +37,14 @@ static leat_status check_deadline(leat_feed *feed, leat_error *err) {
 
 /* Returns how long the caller may sleep before it checks the helper or the deadline; -1: as long as it takes. */
 static int64_t tick_length(const leat_feed *feed) {
-    int64_t deadline_ns = feed->options.faults.deadline_ms * 1000000;
-    if (feed->service.ring.table->between_processes) return TICK_NS;
-    if (deadline_ns == 0) return feed->interrupt ? TICK_NS : -1;
-    return deadline_ns < TICK_NS ? deadline_ns : TICK_NS;
+    int64_t deadline_ns = feed->options.faults.deadline_ms * 1000000, tick_ns = TICK_NS;
+    bool checks = feed->service.ring.table->between_processes || deadline_ns || feed->interrupt;
+    if (!checks && !feed->patient_until_ns) return -1;
+    if (deadline_ns && deadline_ns < tick_ns) tick_ns = deadline_ns;
+    if (!feed->patient_until_ns) return tick_ns;
+    int64_t left_ns = feed->patient_until_ns - leati_now_ns();
+    if (left_ns < 1000) left_ns = 1000;
+    return left_ns < tick_ns ? left_ns : tick_ns;
 }
 
 /* Returns an error if the helper is gone, unless it has exited because the feed was stopped or has failed.  In that
@@ -58,6 +62,13 @@ static leat_status check_pool(leat_feed *feed, leati_wait *seen, leat_error *err
 static leat_status check_interrupt(const leat_feed *feed, leat_error *err) {
     if (!feed->interrupt || !atomic_load_explicit(feed->interrupt, memory_order_relaxed)) return LEAT_OK;
     return leati_fail(err, LEAT_ESTOPPED, "stopped on request while waiting for a batch");
+}
+
+/* LEAT_EBUSY: the caller does not want to wait longer. */
+static leat_status check_patience(leat_feed *feed, leat_error *err) {
+    if (!feed->patient_until_ns || leati_now_ns() < feed->patient_until_ns) return LEAT_OK;
+    feed->impatient = true;
+    return leati_fail(err, LEAT_EBUSY, "the next batch is not ready yet");
 }
 
 void leati_feed_interrupt_by(leat_feed *feed, const atomic_bool *flag) {
@@ -86,6 +97,7 @@ static leat_status wait_for_slot(leat_feed *feed, leati_wait *seen, leat_error *
         if (status == LEAT_OK) status = check_interrupt(feed, err);
         if (status == LEAT_OK && feed->service.ring.table->between_processes)
             status = leati_stopped_check(feed, feed->patience.last_ns, err);
+        if (status == LEAT_OK) status = check_patience(feed, err);
     }
     int64_t waited_ns = leati_now_ns() - start;
     leati_figures_wait(&feed->figures, start, waited_ns);
@@ -203,7 +215,23 @@ static leat_status check_ready(leat_feed *feed, leat_error *err) {
 
 static leat_status end_unless_ok(leat_feed *feed, leat_status status, const leat_error *why,
                                  leat_error *err) {
-    return status == LEAT_OK ? LEAT_OK : leati_stream_end(feed, status, why, err);
+    if (status == LEAT_OK) return LEAT_OK;
+    if (!feed->impatient) return leati_stream_end(feed, status, why, err);
+    feed->impatient = false;
+    if (err) *err = *why;
+    return status;
+}
+
+leat_status leat_feed_await_for(leat_feed *feed, int64_t timeout_ms, bool *more, leat_error *err) {
+    LEATI_GIVEN(feed, err);
+    LEATI_GIVEN(more, err);
+    *more = false;
+    if (timeout_ms < 0 || timeout_ms > INT64_MAX / 2000000)
+        return leati_fail(err, LEAT_EINVAL, "timeout_ms is %lld, expected a time", (long long)timeout_ms);
+    feed->patient_until_ns = leati_now_ns() + timeout_ms * 1000000;
+    leat_status status = leat_feed_await(feed, more, err);
+    feed->patient_until_ns = 0;
+    return status;
 }
 
 leat_status leat_feed_await(leat_feed *feed, bool *more, leat_error *err) {

@@ -210,6 +210,16 @@ leat_status leat_feed_open(leat_feed **out, const leat_sequence *sequence, const
     return leat_feed_open_at(out, sequence, options, &beginning, err);
 }
 
+leat_status leat_feed_set_helper_data(leat_feed *feed, const void *data, size_t bytes, leat_error *err) {
+    LEATI_GIVEN(feed, err);
+    if (bytes > 0 && !data) return leati_fail(err, LEAT_EINVAL, "data is NULL, expected %zu bytes", bytes);
+    if (!feed->options.helper_command || leati_feed_is_inline(feed))
+        return leati_fail(err, LEAT_EINVAL, "the feed has no helper program (helper_command)");
+    feed->service.helper_data = data;
+    feed->service.helper_data_bytes = bytes;
+    return LEAT_OK;
+}
+
 void leat_feed_stop(leat_feed *feed) {
     if (!feed || leati_group_is_inherited(feed->group)) return;
     leati_ring_stop(&feed->service.ring);

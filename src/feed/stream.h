@@ -41,6 +41,8 @@ struct leat_feed {
     leati_spin spin;
     leati_patience patience; /* with worker threads: measures how long the next batch is late */
     leati_watched awaited;
+    int64_t patient_until_ns;     /* when leat_feed_await_for stops waiting; 0: never */
+    bool impatient;               /* it has stopped waiting */
     const atomic_bool *interrupt; /* NULL, or a flag that ends waiting (leati_feed_interrupt_by) */
     leati_stopped stopped;
     leati_figures figures;

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The helper program of a feed: a fresh interpreter with one thread, from which the worker processes are forked."""
+
+import gc
+import pickle
+import sys
+
+_importing_main = False
+
+
+def importing_main():
+    """Returns True while this helper imports the program's main module: no feed with processes can be opened then."""
+    return _importing_main
+
+
+def _load(payload):
+    """Makes the source from what the feed has sent: how to find modules, and the source."""
+    from multiprocessing import spawn
+
+    global _importing_main
+    preparation, source = pickle.loads(payload)
+    _importing_main = True
+    try:
+        spawn.prepare(preparation)
+    finally:
+        _importing_main = False
+    source = pickle.loads(source)
+    gc.collect()
+    gc.freeze()  # The collector would otherwise write to all objects, and each worker would have copies of them.
+    return source.make, source.samples or len, source.by_samples, source.generator
+
+
+def main():
+    from leat import _native
+
+    try:
+        _native.run_helper(int(sys.argv[-1]), _load)
+    except BaseException:
+        import traceback
+
+        traceback.print_exc()
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Batches as parts: part 0 is a pickle of the structure, the others are the memory of its arrays, without a copy."""
+
+import io
+import pickle
+import sys
+import traceback
+
+BATCH, EXCEPTION = 0, 1
+
+
+def _array(shape, dtype, order, memory):
+    import numpy
+
+    return numpy.ndarray(shape, dtype, memory, order=order)
+
+
+def _tensor(shape, dtype, memory):
+    import torch
+
+    count = 1
+    for size in shape:
+        count *= size
+    if count == 0:
+        return torch.empty(shape, dtype=getattr(torch, dtype))
+    return torch.frombuffer(memory, dtype=getattr(torch, dtype), count=count).reshape(shape)
+
+
+class _Packer(pickle.Pickler):
+    """Pickles arrays of NumPy and tensors of torch on the CPU as a view of memory that is sent apart."""
+
+    def reducer_override(self, value):
+        kind = type(value)
+        if kind.__module__ == "numpy" and kind.__name__ == "ndarray":
+            return self._reduce_array(value)
+        torch = sys.modules.get("torch")
+        if torch is not None and kind is torch.Tensor:
+            return self._reduce_tensor(value, torch)
+        return NotImplemented
+
+    def _reduce_array(self, value):
+        if value.dtype.hasobject or value.dtype.names:
+            return NotImplemented
+        order = "C"
+        if not value.flags.c_contiguous:
+            if value.flags.f_contiguous:
+                order = "F"
+            else:
+                value = value.copy()
+        dtype = value.dtype.str if value.dtype.isbuiltin == 1 else value.dtype
+        raw = value.view("i8") if value.dtype.kind in "mM" else value
+        return _array, (value.shape, dtype, order, pickle.PickleBuffer(raw))
+
+    def _reduce_tensor(self, value, torch):
+        if value.device.type != "cpu" or value.layout != torch.strided or value.is_quantized or value.requires_grad:
+            return NotImplemented
+        if value.is_conj() or value.is_neg() or value.dtype.is_complex:
+            return NotImplemented
+        value = value.detach().contiguous()
+        memory = value.reshape(-1).view(torch.uint8).numpy() if value.numel() else b""
+        return _tensor, (tuple(value.shape), str(value.dtype)[len("torch.") :], pickle.PickleBuffer(memory))
+
+
+def pack(batch):
+    """Returns the parts of a batch: bytes and buffers."""
+    buffers = []
+    file = io.BytesIO()
+    _Packer(file, protocol=5, buffer_callback=buffers.append).dump(batch)
+    return [file.getbuffer(), *(buffer.raw() for buffer in buffers)]
+
+
+def pack_exception(error):
+    """Returns the parts of an exception and its traceback; of a description if the exception cannot be pickled."""
+    text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    description = (type(error).__name__, str(error))
+    try:
+        sent = pickle.dumps((error, description, text))
+        pickle.loads(sent)
+    except Exception:
+        sent = pickle.dumps((None, description, text))
+    return [sent]
+
+
+def unpack(parts):
+    """Returns the batch; its arrays view the parts."""
+    return pickle.loads(parts[0], buffers=parts[1:])

@@ -1,0 +1,407 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The feed: batches of a data set, made ahead of time by workers, in order."""
+
+import atexit
+import pickle
+import random as _random
+import sys
+import time
+import weakref
+
+from leat import _helper, _native, _pack, _sources, workers as _workers
+from leat.errors import ArgumentError, DataError, Error, MemoryLackError, PickleError
+
+_KINDS = {"thread": 1, "process": 2, "fork": 2}
+_SHUFFLES = {"none": 0, "batches": 1, "samples": 2, "window": 3}
+_REMAINDERS = {"uneven": 0, "drop": 1, "pad": 2}
+_LARGEST_BATCH = 1 << 36  # bytes of address space for a batch; memory is used for what batches need
+
+_open_feeds = weakref.WeakSet()
+
+
+def _close_all():
+    for feed in list(_open_feeds):
+        feed.close()
+
+
+atexit.register(_close_all)
+
+
+class Feed:
+    """Delivers the batches of `data`, which workers make ahead of time, in order.
+
+    The order and all bytes are a function of (seed, pass, index): neither the number nor the kind of workers nor the
+    death of one changes them, if the data draws its random numbers from leat.rng(), or with worker processes from the
+    global generators of Python, NumPy or torch, which are seeded before each batch.
+
+    data:
+        - an object whose item i is batch i (keras.utils.Sequence, keras.utils.PyDataset, a list of batches);
+        - with batch_size: an object whose item i is sample i (a map-style data set of torch), or arrays with a common
+          first dimension, alone or in a dict, list or tuple;
+        - an iterable, or a function without arguments that returns one: then one worker makes all batches.
+    batch_size: samples of a batch; None: the items of `data` are batches.
+    collate: makes a batch of a list of samples; default: leat's default_collate, which stacks arrays and numbers.
+    drop_last: leaves out the last samples if they do not fill a batch.
+    workers: number of workers; 0: batches are made when they are asked for, by the caller.
+    kind: "process": worker processes that descend from a fresh interpreter (the data is pickled); "fork": worker
+        processes that are forked from this one, unsafe if it has threads; "thread".
+    shuffle: False, True (samples if there is a batch_size, otherwise batches), "batches", "samples", "window:N".
+    seed: of the order and of all random numbers; None: drawn at random.  `feed.seed` has it.
+    passes: passes after which the stream ends; None: none.
+    max_queue_size: batches made ahead of the one in use.
+    rank, world: this feed delivers every world-th batch, from batch `rank` on.  remainder: what happens if world does
+        not divide the number of batches: "uneven", "drop" or "pad".
+    retries: further attempts at a batch whose data has raised an exception.
+    bad_batch: "fail" or "skip", for a batch that cannot be made.
+    timeout: seconds that a worker may take for a batch, or None.  A process is killed then, and the batch made again.
+    max_deaths: worker processes that may die while they make one batch.
+    keep: batches that may be alive at the same time without being copied.
+    seed_globals: seeds the global generators of Python, NumPy and torch before each batch.  Default: True, but False
+        with worker threads, which share these generators.
+
+    Use it as a context manager, or call close().  A feed serves one thread at a time.
+    """
+
+    def __init__(
+        self,
+        data,
+        batch_size=None,
+        *,
+        collate=None,
+        drop_last=False,
+        workers=2,
+        kind="process",
+        shuffle=False,
+        seed=None,
+        passes=None,
+        max_queue_size=10,
+        rank=0,
+        world=1,
+        remainder="uneven",
+        retries=0,
+        bad_batch="fail",
+        timeout=None,
+        max_deaths=3,
+        keep=8,
+        seed_globals=None,
+    ):
+        self._native = None
+        _check("kind", kind, _KINDS)
+        _check("bad_batch", bad_batch, ("fail", "skip"))
+        _check("remainder", remainder, _REMAINDERS)
+        self._source = _choose_source(data, batch_size, collate, drop_last)
+        self._source.retries = retries
+        self._source.skips = bad_batch == "skip"
+        if seed_globals and workers and kind == "thread":
+            raise ArgumentError("worker threads share the global generators: use leat.rng() instead of seed_globals")
+        self._source.seed_globals = seed_globals if seed_globals is not None else not workers or kind != "thread"
+        self._source.keeps_globals = not workers
+        self._data = data
+        self.workers = 1 if self._source.generator and workers else workers
+        self.kind = kind if workers else "inline"
+        self.seed = _random.SystemRandom().getrandbits(63) if seed is None else int(seed)
+        self._source.info = _workers.WorkerInfo(self.kind, self.workers, self.seed)
+        order, window = _read_shuffle(shuffle, self._source)
+        self._options = dict(
+            kind=_KINDS[kind],
+            workers=self.workers,
+            queue=max_queue_size,
+            kept=keep,
+            batch_size=batch_size if self._source.by_samples else 1,
+            by_samples=self._source.by_samples,
+            generator=self._source.generator,
+            shuffle=order,
+            window=window,
+            seed=self.seed,
+            rank=rank,
+            world=world,
+            remainder=_REMAINDERS[remainder],
+            limit=0,
+            passes=passes or 0,
+            deadline_ms=int(timeout * 1000) if timeout and workers else 0,
+            max_deaths=max_deaths,
+            skip=bad_batch == "skip",
+        )
+        self._ended = self._fresh = False
+        self._started = self._last = None
+        self._payload = self._make_payload() if self.kind == "process" else None
+        self._open(0, 0)
+
+    # ---- opening ----
+
+    def _make_payload(self):
+        """Returns the bytes from which the helper program makes the source."""
+        from multiprocessing import spawn
+
+        if _helper.importing_main():
+            raise Error(
+                "a feed with worker processes is opened while a worker's interpreter imports the main module: write the"
+                ' code that opens it under  if __name__ == "__main__":'
+            )
+        preparation = spawn.get_preparation_data("leat")
+        preparation.pop("authkey", None)  # of multiprocessing's connections, which leat does not use
+        return pickle.dumps((preparation, _pickle_source(self._source, self._data)))
+
+    def _open(self, at_pass, at_batch):
+        source = self._source
+        command = None
+        if self.kind == "process":
+            command = [sys.executable, *_interpreter_flags(), "-c", "from leat._helper import main; main()"]
+        arguments = dict(
+            self._options,
+            make=source.make,
+            length=source.length,
+            samples=source.samples,
+            end_pass=self._end_pass if _sources.overrides_end(self._data) else None,
+            command=command,
+            data=self._payload,
+            at_pass=at_pass,
+            at_batch=at_batch,
+        )
+        for most in (_LARGEST_BATCH, 1 << 32, 1 << 29):
+            try:
+                self._native = _native.Feed(most_bytes=most, **arguments)
+                break
+            except (MemoryLackError, OSError):
+                if most == 1 << 29:
+                    raise
+        self._ended = False
+        self._fresh = True  # The next iteration begins where the feed was opened, also in the middle of a pass.
+        _open_feeds.add(self)
+
+    def _end_pass(self, number):
+        self._source.end_pass(number)
+        if self.kind == "process":
+            self._payload = self._make_payload()
+            self._native.set_data(self._payload)
+
+    # ---- batches ----
+
+    def __len__(self):
+        """The number of batches of a pass, for this rank."""
+        if self._source.generator:
+            raise TypeError("an iterable has no length")
+        return self._get_native().length()
+
+    def __iter__(self):
+        """Iterates over one pass.  A pass that was left before its end is given up: the next one begins."""
+        return self._iterate()
+
+    def _iterate(self):
+        native = self._get_native()
+        if self._ended:
+            return
+        at = native.next_position()
+        if at[1] > 0 and not self._source.generator:
+            if at[1] < native.length():
+                if not self._fresh:
+                    self._reopen(at[0] + 1, 0)
+            elif not native.end_pass():
+                self._ended = True
+                return
+        self._fresh = False
+        native = self._get_native()
+        while self._native is native:
+            batch = self._next(native)
+            if batch is _END:
+                return
+            yield batch
+
+    def _next(self, native):
+        now = time.perf_counter()
+        if self._started is None:
+            self._started = now
+        try:
+            taken = native.get()
+        except Error:
+            self._ended = True
+            raise
+        self._last = time.perf_counter()
+        if taken is None:
+            if self._source.generator:
+                self._ended = True
+            return _END
+        kind, parts = taken
+        if kind == _pack.EXCEPTION:
+            self._raise(parts)
+        return _pack.unpack(parts)
+
+    def _raise(self, parts):
+        """Raises the exception of a batch, with the worker's traceback as its cause."""
+        at = self._native.position()
+        self.stop()
+        self._ended = True
+        error, (name, text), trace = pickle.loads(parts[0])
+        where = f"batch {at[2]} of pass {at[0]}"
+        cause = _RemoteTraceback(f'{where}:\n"""\n{trace}"""')
+        if error is None or not isinstance(error, Exception) or isinstance(error, StopIteration):
+            raise DataError(f"{where}: {name}: {text}") from cause
+        if hasattr(error, "add_note"):
+            error.add_note(f"leat: {where}")
+        raise error from cause
+
+    def stop(self):
+        """Stops the stream; a thread that waits for a batch gets StoppedError.  Any thread may call this."""
+        if self._native is not None:
+            self._native.stop()
+
+    # ---- position ----
+
+    def state_dict(self):
+        """Returns the position after the batch that was taken last, for load_state_dict of a feed with the same data."""
+        if self._source.generator:
+            raise Error("an iterable has no position to which a feed could return: use data with indices")
+        at = self._get_native().next_position()
+        return {"leat": 1, "seed": self.seed, "pass": at[0], "batch": at[1]}
+
+    def load_state_dict(self, state):
+        """Continues at the position that state_dict returned: with the same bytes, for any number of workers."""
+        if self._source.generator:
+            raise Error("an iterable has no position to which a feed could return: use data with indices")
+        if not isinstance(state, dict) or state.get("leat") != 1:
+            raise ArgumentError("expected what state_dict() of a leat.Feed returned")
+        self.seed = self._options["seed"] = int(state["seed"])
+        self._source.info = self._source.info._replace(seed=self.seed)
+        if self.kind == "process":
+            self._payload = self._make_payload()
+        self._reopen(int(state["pass"]), int(state["batch"]))
+
+    def _reopen(self, at_pass, at_batch):
+        self._get_native().close()
+        self._open(at_pass, at_batch)
+
+    # ---- figures ----
+
+    def stats(self):
+        """Returns measurements since the feed was opened, or since it continued elsewhere: a dict.
+
+        Times are in nanoseconds; `wait` and `get` are (50 %, 90 %, 99 %, largest); `copied` counts the batches that were
+        copied, because more than `keep` batches were alive.
+        """
+        return self._get_native().stats()
+
+    def verdict(self):
+        """Returns a sentence that says whether the caller waited for data."""
+        stats = self.stats()
+        if self._started is None or self._last is None or stats["batches"] < 2:
+            return "Too few batches were taken to tell."
+        elapsed = self._last - self._started
+        share = min(1.0, stats["wait_ns"] / 1e9 / elapsed) if elapsed > 0 else 0.0
+        advice = " More workers, or cheaper batches, would help." if share >= 0.05 and stats["workers"] else ""
+        return (
+            f"The caller waited {100 * share:.0f} % of the time for data"
+            f" ({stats['batches']} batches in {elapsed:.2f} s, {stats['workers']} workers).{advice}"
+        )
+
+    # ---- the end ----
+
+    def close(self):
+        """Stops the workers and frees the feed.  Batches that are still alive stay valid."""
+        native, self._native = self._native, None
+        if native is not None:
+            native.close()
+        _open_feeds.discard(self)
+
+    def _get_native(self):
+        if self._native is None:
+            raise Error("the feed is closed")
+        return self._native
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.close()
+
+    def __repr__(self):
+        state = "closed" if self._native is None else f"{self.workers} workers"
+        return f"<leat.Feed of {type(self._data).__name__}, {state}, kind={self.kind!r}, seed={self.seed}>"
+
+
+_END = object()
+
+
+class _RemoteTraceback(Exception):
+    """The traceback of a worker, as the cause of the exception that the caller receives."""
+
+
+def _check(name, value, known):
+    if value not in known:
+        raise ArgumentError(f"{name} is {value!r}, expected one of {', '.join(repr(word) for word in known)}")
+
+
+def _choose_source(data, batch_size, collate, drop_last):
+    if batch_size is not None and batch_size < 1:
+        raise ArgumentError(f"batch_size is {batch_size}, expected at least 1")
+    if batch_size is not None and collate is None and _sources.holds_arrays(data):
+        return _sources.Arrays(data, batch_size, drop_last)
+    if hasattr(data, "__getitem__") and hasattr(data, "__len__"):
+        if batch_size is None:
+            return _sources.Batches(data)
+        return _sources.Samples(data, batch_size, collate, drop_last)
+    if batch_size is not None:
+        raise ArgumentError(
+            f"batch_size needs data with __len__ and __getitem__, or arrays; a {type(data).__name__} has no such"
+            " methods: let it yield whole batches, and leave batch_size out"
+        )
+    if hasattr(data, "__iter__") or callable(data):
+        return _sources.Generator(data)
+    raise ArgumentError(
+        f"a {type(data).__name__} is no data: expected an object with __len__ and __getitem__, arrays, or an iterable"
+    )
+
+
+def _read_shuffle(shuffle, source):
+    """Returns the number of the order and its window."""
+    if shuffle is True:
+        shuffle = "samples" if source.by_samples else "batches"
+    word, _, window = str(shuffle or "none").partition(":")
+    _check("shuffle", word, _SHUFFLES)
+    if word == "window" and not window.isdigit():
+        raise ArgumentError(f"shuffle is {shuffle!r}, expected window:N with a number")
+    if word != "none" and source.generator:
+        raise ArgumentError("an iterable has its own order and cannot be shuffled")
+    if word == "samples" and not source.by_samples:
+        raise ArgumentError("shuffling samples needs a batch_size; shuffle='batches' permutes whole batches")
+    return _SHUFFLES[word], int(window or 0)
+
+
+def _interpreter_flags():
+    import subprocess
+
+    return subprocess._args_from_interpreter_flags()
+
+
+def _pickle_source(source, data):
+    try:
+        return pickle.dumps(source, protocol=5)
+    except Exception as error:
+        try:
+            import cloudpickle
+
+            return cloudpickle.dumps(source)
+        except ImportError:
+            pass
+        where = _find_unpicklable(data, "data", 4)
+        raise PickleError(
+            f"the data cannot be sent to worker processes: {where} cannot be pickled ({error}).  Open files, locks,"
+            " lambdas and connections cannot be sent: make them on first use in __getitem__, or in __setstate__; or"
+            " install cloudpickle; or use kind='thread' or kind='fork'"
+        ) from error
+
+
+def _find_unpicklable(value, path, depth):
+    """Returns the path of the innermost part of a value that cannot be pickled."""
+    parts = []
+    if isinstance(value, dict):
+        parts = [(f"{path}[{key!r}]", part) for key, part in value.items()]
+    elif isinstance(value, (list, tuple)):
+        parts = [(f"{path}[{i}]", part) for i, part in enumerate(value)]
+    elif hasattr(value, "__dict__") and not isinstance(value, type):
+        parts = [(f"{path}.{name}", part) for name, part in vars(value).items()]
+    for name, part in parts[:1000] if depth else []:
+        try:
+            pickle.dumps(part)
+        except Exception:
+            return _find_unpicklable(part, name, depth - 1)
+    return f"{path}, a {type(value).__name__}"

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The type leat._native.Feed: one leat_feed, its Python functions, and the bytes that its helper program receives. */
+#include "native.h"
+
+#include <string.h>
+
+typedef struct feed {
+    PyObject ob_base;
+    leat_feed *feed; /* NULL: closed */
+    source functions;
+    PyObject *data;   /* bytes for the helper program */
+    char **command;   /* NULL at the end; NULL: none */
+    bool holds_lock;  /* processes are forked while passes end: the interpreter's lock is held then */
+    bool busy;        /* a thread is in a call */
+    long long copied; /* batches that were copied, because too many others were alive */
+} feed;
+
+/* ---- opening and closing ---- */
+
+static void free_command(feed *self) {
+    for (char **word = self->command; word && *word; ++word) PyMem_Free(*word);
+    PyMem_Free(self->command);
+    self->command = NULL;
+}
+
+/* Copies a sequence of str, or None. */
+static int read_command(feed *self, PyObject *words) {
+    if (words == Py_None) return 0;
+    Py_ssize_t count = PySequence_Size(words);
+    if (count < 0) return -1;
+    self->command = PyMem_Calloc((size_t)count + 1, sizeof *self->command);
+    if (!self->command) return PyErr_NoMemory(), -1;
+    for (Py_ssize_t i = 0; i < count; ++i) {
+        PyObject *word = PySequence_GetItem(words, i), *bytes = word ? PyUnicode_EncodeFSDefault(word) : NULL;
+        Py_XDECREF(word);
+        if (!bytes) return -1;
+        const char *text = PyBytes_AsString(bytes);
+        size_t size = text ? strlen(text) + 1 : 0;
+        self->command[i] = text ? PyMem_Malloc(size) : NULL;
+        if (self->command[i]) memcpy(self->command[i], text, size);
+        Py_DECREF(bytes);
+        if (!self->command[i]) return PyErr_NoMemory(), -1;
+    }
+    return 0;
+}
+
+static int take_function(PyObject **out, PyObject *function) {
+    if (function == Py_None) return 0;
+    Py_INCREF(function);
+    *out = function;
+    return 0;
+}
+
+static char *const names[] = {"make",       "length",    "samples",  "end_pass", "command",     "data",
+                              "workers",    "kind",      "queue",    "kept",     "most_bytes",  "batch_size",
+                              "by_samples", "generator", "shuffle",  "window",   "seed",        "rank",
+                              "world",      "remainder", "limit",    "passes",   "deadline_ms", "max_deaths",
+                              "skip",       "at_pass",   "at_batch", NULL};
+
+typedef struct arguments {
+    PyObject *make, *length, *samples, *end_pass, *command, *data;
+    int by_samples, generator, kind, shuffle, remainder, skip;
+    long long most_bytes, batch_size;
+    leat_feed_options options;
+    leat_feed_position at;
+} arguments;
+
+static int parse(arguments *a, PyObject *args, PyObject *named) {
+    long long window = 0, limit = 0, passes = 0, deadline = 0, pass = 0, batch = 0;
+    unsigned long long seed = 0;
+    leat_feed_options *o = &a->options;
+    leat_feed_options_init(o, sizeof *o);
+    if (!PyArg_ParseTupleAndKeywords(args, named, "OOOOOOiiiiLLppiLKiiiLLLipLL", (char **)(uintptr_t)names,
+                                     &a->make, &a->length, &a->samples, &a->end_pass, &a->command, &a->data,
+                                     &o->workers, &a->kind, &o->max_queue_size, &o->kept_batches,
+                                     &a->most_bytes, &a->batch_size, &a->by_samples, &a->generator,
+                                     &a->shuffle, &window, &seed, &o->rank, &o->world, &a->remainder, &limit,
+                                     &passes, &deadline, &o->faults.max_deaths, &a->skip, &pass, &batch))
+        return -1;
+    o->shuffle = (leat_shuffle)a->shuffle;
+    o->remainder = (leat_remainder)a->remainder;
+    o->shuffle_window = window;
+    o->seed = seed;
+    o->limit = limit;
+    o->passes = passes;
+    o->faults.deadline_ms = deadline;
+    o->faults.bad_batch = a->skip ? LEAT_BAD_BATCH_SKIP : LEAT_BAD_BATCH_FAIL;
+    o->elastic = true;
+    o->use_multiprocessing = a->kind == SOURCE_PROCESSES;
+    a->at = (leat_feed_position){.pass = pass, .ordinal = batch};
+    return 0;
+}
+
+static int open_feed(feed *self, arguments *a) {
+    leat_error err = {0};
+    leat_sequence sequence;
+    take_function(&self->functions.make, a->make);
+    take_function(&self->functions.length, a->length);
+    take_function(&self->functions.samples, a->samples);
+    take_function(&self->functions.end_pass, a->end_pass);
+    self->functions.workers = a->options.workers > 0 ? (unsigned)a->kind : SOURCE_INLINE;
+    if (read_command(self, a->command) != 0) return -1;
+    Py_INCREF(a->data);
+    self->data = a->data;
+    if (source_sequence(&sequence, &self->functions, a->by_samples, a->generator, a->batch_size,
+                        a->most_bytes) != 0)
+        return -1;
+    char *bytes = NULL;
+    Py_ssize_t count = 0;
+    if (self->data != Py_None && PyBytes_AsStringAndSize(self->data, &bytes, &count) != 0) return -1;
+    a->options.helper_command = (const char *const *)self->command;
+    a->options.helper_data = bytes;
+    a->options.helper_data_bytes = (size_t)count;
+    self->holds_lock = a->kind == SOURCE_PROCESSES && self->functions.end_pass;
+    if (leat_feed_open_at(&self->feed, &sequence, &a->options, &a->at, &err) == LEAT_OK) return 0;
+    raise_error(&err);
+    return -1;
+}
+
+static PyObject *feed_new(PyTypeObject *type, PyObject *args, PyObject *named) {
+    arguments a = {0};
+    if (parse(&a, args, named) != 0) return NULL;
+    allocfunc make = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
+    PyObject *self = make(type, 0);
+    if (self && open_feed((feed *)self, &a) == 0) return self;
+    Py_XDECREF(self);
+    return NULL;
+}
+
+static int close_feed(feed *self) {
+    leat_feed *closing = self->feed;
+    int left = 0;
+    if (self->busy) {
+        PyErr_SetString(PyExc_RuntimeError, "another thread waits for a batch of this feed");
+        return -1;
+    }
+    self->feed = NULL;
+    if (closing) {
+        Py_BEGIN_ALLOW_THREADS left = leat_feed_close(&closing);
+        Py_END_ALLOW_THREADS
+    }
+    /* Threads that still run use the functions: they stay. */
+    if (left) self->functions = (source){0};
+    return 0;
+}
+
+static void feed_dealloc(PyObject *object) {
+    feed *self = (feed *)object;
+    PyTypeObject *type = Py_TYPE(object);
+    close_feed(self);
+    Py_XDECREF(self->functions.make);
+    Py_XDECREF(self->functions.length);
+    Py_XDECREF(self->functions.samples);
+    Py_XDECREF(self->functions.end_pass);
+    Py_XDECREF(self->data);
+    free_command(self);
+    freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
+    release(object);
+    Py_DECREF(type);
+}
+
+static PyObject *feed_close(PyObject *self, PyObject *nothing) {
+    (void)nothing;
+    if (close_feed((feed *)self) != 0) return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *feed_stop(PyObject *self, PyObject *nothing) {
+    (void)nothing;
+    leat_feed_stop(((feed *)self)->feed);
+    Py_RETURN_NONE;
+}
+
+/* ---- batches ---- */
+
+static int begin_call(feed *self) {
+    if (self->feed && !self->busy) {
+        self->busy = true;
+        return 0;
+    }
+    PyErr_SetString(PyExc_RuntimeError,
+                    self->feed ? "a feed serves one thread at a time, and another one waits for a batch"
+                               : "the feed is closed");
+    return -1;
+}
+
+/* Waits until it is known if the pass has another batch; looks at Python's signals ten times a second.  Returns -1 with
+ * an exception set. */
+static int await(feed *self, bool *more) {
+    leat_error err = {0};
+    leat_status status = LEAT_EBUSY;
+    while (status == LEAT_EBUSY) {
+        Py_BEGIN_ALLOW_THREADS status = leat_feed_await_for(self->feed, 100, more, &err);
+        Py_END_ALLOW_THREADS if (status == LEAT_EBUSY && PyErr_CheckSignals() != 0) return -1;
+    }
+    if (status == LEAT_OK && !PyErr_Occurred()) return 0;
+    raise_error(&err);
+    return -1;
+}
+
+static int end_pass(feed *self) {
+    leat_error err = {0};
+    leat_status status = LEAT_OK;
+    if (self->holds_lock)
+        status = leat_feed_end_pass(self->feed, &err);
+    else {
+        Py_BEGIN_ALLOW_THREADS status = leat_feed_end_pass(self->feed, &err);
+        Py_END_ALLOW_THREADS
+    }
+    if (status == LEAT_OK && !PyErr_Occurred()) return 0;
+    raise_error(&err);
+    return -1;
+}
+
+static PyObject *take(feed *self) {
+    leat_error err = {0};
+    const leat_batch *batch = NULL;
+    if (leat_feed_get(self->feed, &batch, &err) != LEAT_OK) return raise_error(&err);
+    bool copied = false;
+    PyObject *viewed = view_batch(self->feed, batch, &copied);
+    leat_feed_release(self->feed);
+    self->copied += copied;
+    return viewed;
+}
+
+/* get(): the next batch of the pass; None: the pass has ended. */
+static PyObject *feed_get(PyObject *object, PyObject *nothing) {
+    (void)nothing;
+    feed *self = (feed *)object;
+    bool more = false;
+    PyObject *result = NULL;
+    if (begin_call(self) != 0) return NULL;
+    if (await(self, &more) == 0) {
+        if (more)
+            result = take(self);
+        else {
+            Py_INCREF(Py_None);
+            result = Py_None;
+        }
+    }
+    self->busy = false;
+    return result;
+}
+
+/* end_pass(): begins the next pass.  Returns False if the stream has ended. */
+static PyObject *feed_end_pass(PyObject *object, PyObject *nothing) {
+    (void)nothing;
+    feed *self = (feed *)object;
+    bool more = false;
+    if (begin_call(self) != 0) return NULL;
+    bool failed = end_pass(self) != 0 || await(self, &more) != 0;
+    self->busy = false;
+    return failed ? NULL : PyBool_FromLong(more);
+}
+
+/* ---- figures ---- */
+
+static PyObject *position_tuple(leat_feed_position at) {
+    return Py_BuildValue("LLL", (long long)at.pass, (long long)at.ordinal, (long long)at.index);
+}
+
+static PyObject *feed_position(PyObject *self, PyObject *nothing) {
+    (void)nothing;
+    return position_tuple(leat_feed_position_get(((feed *)self)->feed));
+}
+
+static PyObject *feed_next_position(PyObject *self, PyObject *nothing) {
+    (void)nothing;
+    return position_tuple(leat_feed_next_position(((feed *)self)->feed));
+}
+
+static PyObject *feed_length(PyObject *self, PyObject *nothing) {
+    (void)nothing;
+    return PyLong_FromLongLong(leat_feed_length(((feed *)self)->feed));
+}
+
+static PyObject *feed_stats(PyObject *self, PyObject *nothing) {
+    (void)nothing;
+    const feed *f = (feed *)self;
+    leat_feed_stats s;
+    leat_feed_stats_get_into(f->feed, &s, sizeof s);
+    return Py_BuildValue("{sLsLsLsLs(LLLL)sLs(LLLL)sLsLsLsLsLsisisisL}", "batches", (long long)s.batches,
+                         "bytes", (long long)s.bytes, "starved", (long long)s.starved, "wait_ns",
+                         (long long)s.wait_ns, "wait", (long long)s.wait.p50, (long long)s.wait.p90,
+                         (long long)s.wait.p99, (long long)s.wait.max, "get_ns", (long long)s.get_ns, "get",
+                         (long long)s.get.p50, (long long)s.get.p90, (long long)s.get.p99,
+                         (long long)s.get.max, "worker_deaths", (long long)s.worker_deaths, "timeouts",
+                         (long long)s.timeouts, "retries", (long long)s.retries, "skips", (long long)s.skips,
+                         "ring_bytes", (long long)s.ring_bytes, "max_queue_size", s.max_queue_size, "workers",
+                         s.workers, "ready", leat_feed_ready_count(f->feed), "copied", f->copied);
+}
+
+/* set_data(bytes): what helper programs that start from now on receive; for end_pass. */
+static PyObject *feed_set_data(PyObject *object, PyObject *data) {
+    feed *self = (feed *)object;
+    char *bytes = NULL;
+    Py_ssize_t count = 0;
+    leat_error err = {0};
+    if (PyBytes_AsStringAndSize(data, &bytes, &count) != 0) return NULL;
+    if (leat_feed_set_helper_data(self->feed, bytes, (size_t)count, &err) != LEAT_OK)
+        return raise_error(&err);
+    Py_INCREF(data);
+    Py_XDECREF(self->data);
+    self->data = data;
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef methods[] = {
+    {"get", feed_get, METH_NOARGS, "Returns (kind, parts) of the next batch; None at the end of the pass."},
+    {"end_pass", feed_end_pass, METH_NOARGS, "Begins the next pass; False if the stream has ended."},
+    {"close", feed_close, METH_NOARGS, "Stops the workers and frees the feed."},
+    {"stop", feed_stop, METH_NOARGS, "Stops the stream, from any thread."},
+    {"position", feed_position, METH_NOARGS, "Returns (pass, batch, index) of the batch taken last."},
+    {"next_position", feed_next_position, METH_NOARGS,
+     "Returns (pass, batch, index) after the batch taken last."},
+    {"length", feed_length, METH_NOARGS, "Returns the number of batches of the pass."},
+    {"stats", feed_stats, METH_NOARGS, "Returns the feed's measurements."},
+    {"set_data", feed_set_data, METH_O, "Sets the bytes for helper programs."},
+    {0}};
+
+static PyType_Slot slots[] = {{Py_tp_new, (void *)feed_new},
+                              {Py_tp_dealloc, (void *)feed_dealloc},
+                              {Py_tp_methods, (void *)methods},
+                              {0}};
+PyType_Spec feed_spec = {"leat._native.Feed", sizeof(feed), 0, Py_TPFLAGS_DEFAULT, slots};

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The extension module leat._native: feeds for Python.  It uses leat's public headers alone. */
+#ifndef LEAT_PYTHON_NATIVE_H
+#define LEAT_PYTHON_NATIVE_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stdbool.h>
+
+#include "leat/feed.h"
+
+/* The first bytes of each batch in a slot: this header, and the place of each part from the header on. */
+typedef struct slot_part {
+    uint64_t offset, bytes;
+} slot_part;
+
+typedef struct slot_header {
+    uint64_t kind; /* a number of Python's side: a batch, or an exception */
+    uint64_t count;
+    slot_part parts[];
+} slot_header;
+
+enum { SLOT_ALIGNMENT = 64, SLOT_MAX_PARTS = 1 << 16 };
+
+/* The Python functions that a sequence calls.  Each may be NULL. */
+typedef struct source {
+    PyObject *make; /* make(numbers, key, stream): (kind, [parts]), or None for no such batch */
+    PyObject *length, *samples, *end_pass;
+    enum { SOURCE_INLINE, SOURCE_THREADS, SOURCE_PROCESSES } workers;
+} source;
+
+/* Sets up a sequence that calls the functions of *functions, which must outlive it.
+ * by_samples: `make` receives the numbers of samples; otherwise the number of a batch. */
+int source_sequence(leat_sequence *out, source *functions, bool by_samples, bool generator,
+                    int64_t batch_size, int64_t most_bytes);
+
+/* Raises the exception for an error of leat.  Returns NULL. */
+PyObject *raise_error(const leat_error *err);
+
+/* Return new tuples (kind, [part, ...]) whose parts view the memory of the batch.  keep: the batch in use of the feed
+ * is kept if possible, otherwise copied; *copied says which. */
+PyObject *view_batch(leat_feed *feed, const leat_batch *batch, bool *copied);
+
+extern PyType_Spec feed_spec, slot_spec, part_spec;
+extern PyObject *slot_type, *part_type;
+
+PyObject *run_helper(PyObject *module, PyObject *args);
+
+#endif

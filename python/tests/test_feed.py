@@ -1,0 +1,437 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The feed's contract under Python."""
+
+import gc
+import os
+import pickle
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+import numpy
+
+import data_sets
+import leat
+
+WAYS = [("process", 0), ("process", 1), ("process", 3), ("thread", 1), ("thread", 3), ("fork", 2)]
+
+
+def record(data, passes=2, **arguments):
+    """Returns the pickled batches of some passes."""
+    with leat.Feed(data, **arguments) as feed:
+        return [[pickle.dumps(batch) for batch in feed] for _ in range(passes)]
+
+
+def resources():
+    children = subprocess.run(["ps", "--ppid", str(os.getpid()), "-o", "pid="], capture_output=True, text=True)
+    return len(os.listdir("/proc/self/fd")), len(children.stdout.split()), threading.active_count()
+
+
+class Contract(unittest.TestCase):
+    def check_same(self, data, ways=WAYS, **arguments):
+        expected = record(data, workers=0, **arguments)
+        for kind, workers in ways:
+            self.assertEqual(record(data, kind=kind, workers=workers, **arguments), expected, (kind, workers))
+        return expected
+
+    def test_batches_are_the_same_for_all_workers(self):
+        passes = self.check_same(data_sets.Batches(), seed=5)
+        self.assertNotEqual(passes[0], passes[1])  # random numbers belong to the pass, too
+        self.assertEqual([len(batches) for batches in passes], [17, 17])
+
+    def test_values_arrive_as_they_were(self):
+        with leat.Feed(data_sets.Batches(), seed=5) as feed:
+            batch = next(iter(feed))
+        self.assertEqual(batch["strided"].tolist(), batch["x"][:, ::2].tolist())
+        self.assertTrue(batch["fortran"].flags.f_contiguous)
+        self.assertEqual(batch["empty"].shape, (0, 5))
+        self.assertEqual(batch["objects"], [1, "two", None, 3.5, b"four"])
+        self.assertEqual(batch["text"].tolist(), ["a", "bc"])
+        self.assertEqual(str(batch["date"][0]), "2020-01-01")
+        self.assertIsInstance(batch["pair"], data_sets.Pair)
+        self.assertEqual(batch["record"].image.tolist(), [[0, 0], [0, 0]])
+        batch["x"][:] = 0  # it belongs to the caller
+
+    def test_shuffled_batches(self):
+        for shuffle in (True, "batches", "window:4"):
+            self.check_same(data_sets.Batches(), [("process", 2)], seed=5, shuffle=shuffle)
+
+    def test_samples(self):
+        for shuffle in (False, True, "window:20"):
+            passes = self.check_same(data_sets.Samples(), seed=2, shuffle=shuffle, batch_size=10)
+            batches = [pickle.loads(batch) for batch in passes[0]]
+            self.assertEqual([len(batch["y"]) for batch in batches], [10] * 10 + [3])
+            self.assertEqual(sorted(int(y) for batch in batches for y in batch["y"]), list(range(103)))
+            self.assertEqual(batches[0]["name"][0], f"sample {batches[0]['y'][0]}")
+
+    def test_drop_last(self):
+        passes = self.check_same(data_sets.Samples(), [("process", 2)], seed=2, batch_size=10, drop_last=True)
+        self.assertEqual(len(passes[0]), 10)
+
+    def test_arrays(self):
+        data = {"x": numpy.arange(50) * 2, "y": (numpy.arange(100).reshape(50, 2),)}
+        for shuffle in (False, True):
+            passes = self.check_same(data, seed=2, shuffle=shuffle, batch_size=8)
+            batch = pickle.loads(passes[0][0])
+            self.assertEqual((batch["y"][0][:, 0] == batch["x"]).tolist(), [True] * 8)
+
+    def test_global_generators(self):
+        before = random.getstate(), numpy.random.get_state()[1].tolist()
+        self.check_same(data_sets.Globals(), [("process", 1), ("process", 3), ("fork", 2)], seed=5)
+        self.assertEqual(before, (random.getstate(), numpy.random.get_state()[1].tolist()))
+
+    def test_ranks(self):
+        parts = [record(data_sets.Batches(), passes=1, seed=5, shuffle=True, rank=rank, world=3)[0] for rank in range(3)]
+        whole = record(data_sets.Batches(), passes=1, seed=5, shuffle=True)[0]
+        self.assertEqual([parts[i % 3][i // 3] for i in range(17)], whole)
+
+    def test_iterables(self):
+        for data in (data_sets.Numbers(9), data_sets.make_numbers):
+            for kind, workers in WAYS:
+                with leat.Feed(data, kind=kind, workers=workers, seed=1) as feed:
+                    seen = list(feed)
+                    self.assertEqual([int(batch[0][0]) for batch in seen], list(range(9)))
+                    self.assertEqual(list(feed), [])
+                    self.assertRaises(TypeError, len, feed)
+
+    def test_passes_end_the_stream(self):
+        with leat.Feed(data_sets.Batches(4), passes=2, seed=1) as feed:
+            self.assertEqual([len(list(feed)) for _ in range(4)], [4, 4, 0, 0])
+
+    def test_on_epoch_end(self):
+        for kind, workers in WAYS:
+            with leat.Feed(data_sets.Epochs(), kind=kind, workers=workers, seed=1) as feed:
+                passes = [[batch.tolist() for batch in feed] for _ in range(3)]
+            expected = [[[epoch, index] for index in range(4 + epoch)] for epoch in range(3)]
+            self.assertEqual(passes, expected, (kind, workers))
+
+    def test_breaking_begins_the_next_pass(self):
+        whole = record(data_sets.Batches(), passes=3, seed=5)
+        with leat.Feed(data_sets.Batches(), seed=5) as feed:
+            for _ in feed:
+                break
+            self.assertEqual([pickle.dumps(batch) for batch in feed], whole[1])
+            self.assertEqual([pickle.dumps(batch) for batch in feed], whole[2])
+
+    def test_resume(self):
+        whole = sum(record(data_sets.Batches(), passes=3, seed=5, shuffle=True), [])
+        for taken in (0, 1, 16, 17, 30):
+            with leat.Feed(data_sets.Batches(), seed=5, shuffle=True) as feed:
+                seen = []
+                while len(seen) < taken:
+                    for batch in feed:
+                        seen.append(pickle.dumps(batch))
+                        if len(seen) == taken:
+                            break
+                state = pickle.loads(pickle.dumps(feed.state_dict()))
+            with leat.Feed(data_sets.Batches(), seed=77, shuffle=True, workers=1) as other:
+                other.load_state_dict(state)
+                while len(seen) < len(whole):
+                    seen += [pickle.dumps(batch) for batch in other]
+            self.assertEqual(seen, whole, taken)
+
+
+class Memory(unittest.TestCase):
+    def test_kept_batches_are_copied_instead_of_a_deadlock(self):
+        with leat.Feed(data_sets.Growing(), seed=1, keep=3) as feed:
+            batches = list(feed)
+            self.assertEqual(feed.stats()["copied"], 37)
+        for index, batch in enumerate(batches):  # after the feed was closed, too
+            self.assertEqual(len(batch), 1 << (index % 20))
+            self.assertTrue((batch == index).all())
+
+    def test_nothing_is_copied_if_batches_are_dropped(self):
+        with leat.Feed(data_sets.Growing(), seed=1) as feed:
+            for _ in range(3):
+                for batch in feed:
+                    self.assertTrue(batch.flags.aligned)
+            self.assertEqual(feed.stats()["copied"], 0)
+
+    def test_views_keep_their_slot(self):
+        with leat.Feed(data_sets.Growing(), seed=1, keep=2) as feed:
+            first = next(iter(feed))[:1]
+            gc.collect()
+            for _ in feed:
+                pass
+            self.assertEqual(first.tolist(), [0])
+
+
+class Faults(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.marker = os.path.join(self.folder.name, "marker")
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def take(self, fault, marker=None, **arguments):
+        with leat.Feed(data_sets.Faulty(fault, marker), seed=1, **arguments) as feed:
+            return [int(batch[0]) for batch in feed], feed.stats()
+
+    def test_exceptions_arrive_in_order(self):
+        for kind, workers in WAYS:
+            with leat.Feed(data_sets.Faulty("raises"), kind=kind, workers=workers) as feed:
+                iterator = iter(feed)
+                self.assertEqual([int(next(iterator)[0]) for _ in range(5)], list(range(5)))
+                with self.assertRaises(KeyError) as caught:
+                    next(iterator)
+            self.assertIn("no such picture", str(caught.exception))
+            self.assertIn("batch 5 of pass 0", str(caught.exception.__cause__))
+            self.assertIn("in raises", str(caught.exception.__cause__))
+
+    def test_exceptions_that_cannot_be_pickled(self):
+        with self.assertRaisesRegex(leat.DataError, "batch 5 of pass 0: Own: of this function"):
+            self.take("raises_unpicklable")
+
+    def test_exit_is_an_error(self):
+        with self.assertRaisesRegex(leat.DataError, "SystemExit: 3"):
+            self.take("exits")
+
+    def test_retries(self):
+        seen, _ = self.take("raises", self.marker, retries=1)
+        self.assertEqual(seen, list(range(12)))
+
+    def test_skips(self):
+        seen, stats = self.take("raises", bad_batch="skip")
+        self.assertEqual(seen, [i for i in range(12) if i != 5])
+        self.assertEqual(stats["skips"], 1)
+
+    def test_dead_workers_are_replaced(self):
+        for fault in ("exits_hard", "segfaults", "kills_itself"):
+            for kind in ("process", "fork"):
+                seen, stats = self.take(fault, self.marker, kind=kind)
+                os.unlink(self.marker)
+                self.assertEqual(seen, list(range(12)), (fault, kind))
+                self.assertEqual(stats["worker_deaths"], 1)
+
+    def test_a_deadly_batch_is_an_error(self):
+        with self.assertRaisesRegex(leat.WorkerError, "batch 5 of pass 0.*SIGKILL"):
+            self.take("kills_itself", max_deaths=2)
+
+    def test_deadline(self):
+        seen, stats = self.take("hangs", self.marker, timeout=0.5)
+        self.assertEqual(seen, list(range(12)))
+        self.assertEqual(stats["timeouts"], 1)
+
+    def test_strange_behaviour(self):
+        self.assertEqual(self.take("closes_stdin", self.marker)[0], list(range(12)))
+
+    def test_output_of_workers(self):
+        code = (
+            "import data_sets, leat\n"
+            "if __name__ == '__main__':\n"
+            "    with leat.Feed(data_sets.Faulty('prints'), passes=1) as feed: print(len(list(feed)), end='')\n"
+        )
+        done = run_script(code, self.folder.name)
+        self.assertEqual(sorted(done.stdout), sorted("x" * 10 + "12"))
+        self.assertEqual(done.stderr, "y" * 10)
+
+    def test_batches_that_cannot_be_pickled(self):
+        with self.assertRaisesRegex(TypeError, "pickle"), leat.Feed(data_sets.ReturnsLock()) as feed:
+            next(iter(feed))
+
+    def test_data_that_cannot_be_pickled(self):
+        with self.assertRaisesRegex(leat.PickleError, r"data\.settings\['reader'\]\[1\], a lock"):
+            leat.Feed(data_sets.Unpicklable())
+
+    def test_a_stream_that_breaks(self):
+        with leat.Feed(data_sets.Broken(3)) as feed, self.assertRaisesRegex(OSError, "the stream broke"):
+            list(feed)
+
+    def test_wrong_arguments(self):
+        for arguments in (
+            {"kind": "magic"},
+            {"shuffle": "sometimes"},
+            {"shuffle": "samples"},
+            {"shuffle": "window:x"},
+            {"batch_size": 0},
+            {"workers": -1},
+            {"max_queue_size": 0},
+            {"bad_batch": "ignore"},
+            {"world": 2, "rank": 2},
+            {"kind": "thread", "seed_globals": True},
+        ):
+            with self.assertRaises(ValueError, msg=str(arguments)):
+                leat.Feed(data_sets.Batches(), **arguments)
+        for data in (3, None):
+            self.assertRaises(ValueError, leat.Feed, data)
+        self.assertRaises(ValueError, leat.Feed, iter([1]), batch_size=3)
+
+    def test_a_closed_feed_says_so(self):
+        feed = leat.Feed(data_sets.Batches())
+        feed.close()
+        feed.close()
+        with self.assertRaisesRegex(leat.Error, "closed"):
+            next(iter(feed))
+
+
+def run_script(code, folder, **arguments):
+    """Runs a script in a new interpreter that finds leat and the data sets."""
+    path = os.path.join(folder, "script.py")
+    with open(path, "w") as file:
+        file.write(code)
+    places = [os.path.dirname(os.path.dirname(leat.__file__)), os.path.dirname(data_sets.__file__)]
+    environment = dict(os.environ, PYTHONPATH=os.pathsep.join(places))
+    return subprocess.run(
+        [sys.executable, path], capture_output=True, text=True, env=environment, timeout=120, **arguments
+    )
+
+
+class Programs(unittest.TestCase):
+    """Feeds in programs of several kinds."""
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def test_a_main_module_without_a_guard(self):
+        code = "import data_sets, leat\nfor batch in leat.Feed(data_sets.Batches()): pass\nprint('never')\n"
+        done = run_script(code, self.folder.name)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn('if __name__ == "__main__":', done.stderr)
+
+    def test_classes_of_the_main_module(self):
+        code = (
+            "import leat\n"
+            "class Own:\n"
+            "    def __len__(self): return 5\n"
+            "    def __getitem__(self, index): return [index, leat.worker_info().kind]\n"
+            "if __name__ == '__main__':\n"
+            "    with leat.Feed(Own()) as feed: print(list(feed)[-1])\n"
+        )
+        self.assertEqual(run_script(code, self.folder.name).stdout, "[4, 'process']\n")
+
+    def test_feeds_are_closed_at_exit(self):
+        code = (
+            "import data_sets, leat, os\n"
+            "if __name__ == '__main__':\n"
+            "    feeds = [leat.Feed(data_sets.Batches(), kind=kind) for kind in ('process', 'thread', 'fork')]\n"
+            "    for feed in feeds: next(iter(feed))\n"
+            "    print('end')\n"
+        )
+        done = run_script(code, self.folder.name)
+        self.assertEqual((done.stdout, done.stderr, done.returncode), ("end\n", "", 0))
+
+    def test_control_c(self):
+        code = (
+            "import data_sets, leat, os, signal, threading, time\n"
+            "if __name__ == '__main__':\n"
+            "    threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
+            "    with leat.Feed(data_sets.Slow(100, 30)) as feed:\n"
+            "        try: next(iter(feed))\n"
+            "        except KeyboardInterrupt: print('interrupted')\n"
+            "        os._exit(0)\n"
+        )
+        start = time.monotonic()
+        self.assertEqual(run_script(code, self.folder.name).stdout, "interrupted\n")
+        self.assertLess(time.monotonic() - start, 25)
+
+    def test_threads_that_hold_the_lock_while_feeds_open(self):
+        code = (
+            "import data_sets, leat, threading\n"
+            "done = False\n"
+            "def busy():\n"
+            "    while not done: sum(range(1000))\n"
+            "if __name__ == '__main__':\n"
+            "    threads = [threading.Thread(target=busy) for _ in range(2)]\n"
+            "    for thread in threads: thread.start()\n"
+            "    for _ in range(4):\n"
+            "        with leat.Feed(data_sets.Batches(), seed=1) as feed: count = len(list(feed))\n"
+            "    done = True\n"
+            "    print(count)\n"
+        )
+        self.assertEqual(run_script(code, self.folder.name).stdout, "17\n")
+
+
+class Ends(unittest.TestCase):
+    def test_nothing_is_left(self):
+        for _ in range(2):  # the first turn loads what stays loaded
+            before = resources()
+            for turn in range(6):
+                feed = leat.Feed(data_sets.Batches(), kind=("process", "thread", "fork")[turn % 3], seed=turn)
+                for _ in zip(feed, range(turn * 3)):
+                    pass
+                if turn % 2:
+                    feed.close()
+                del feed
+                gc.collect()
+        for _ in range(50):
+            if resources() <= before:
+                break
+            time.sleep(0.1)
+        self.assertLessEqual(resources(), before)
+
+    def test_stop_from_another_thread(self):
+        with leat.Feed(data_sets.Slow(100, 30), kind="process") as feed:
+            threading.Timer(0.5, feed.stop).start()
+            with self.assertRaises(leat.StoppedError):
+                next(iter(feed))
+            for pid in children():  # workers that sleep for 30 s need not be waited for
+                os.kill(pid, signal.SIGKILL)
+
+    def test_kills_at_random_instants(self):
+        expected = record(data_sets.Batches(), passes=6, seed=9)
+        stop = threading.Event()
+
+        def kill():
+            generator = random.Random(4)
+            while not stop.wait(generator.random() * 0.02):
+                for pid in grandchildren()[:1]:
+                    try:
+                        os.kill(pid, signal.SIGKILL)
+                    except ProcessLookupError:
+                        pass
+
+        with leat.Feed(data_sets.Batches(), seed=9, max_deaths=1000) as feed:
+            next(iter(feed))
+            feed.load_state_dict({"leat": 1, "seed": 9, "pass": 0, "batch": 0})
+            killer = threading.Thread(target=kill)
+            killer.start()
+            seen = []
+            for _ in range(6):
+                batches = []
+                for batch in feed:
+                    time.sleep(0.005)
+                    batches.append(pickle.dumps(batch))
+                seen.append(batches)
+            stop.set()
+            killer.join()
+            self.assertGreater(feed.stats()["worker_deaths"], 0)
+        self.assertEqual(seen, expected)
+
+
+def children(parent=None):
+    listed = subprocess.run(["ps", "--ppid", str(parent or os.getpid()), "-o", "pid=,comm="], capture_output=True, text=True)
+    return [int(line.split()[0]) for line in listed.stdout.splitlines() if not line.endswith(" ps")]
+
+
+def grandchildren():
+    return [pid for child in children() for pid in children(child)]
+
+
+class Figures(unittest.TestCase):
+    def test_figures(self):
+        with leat.Feed(data_sets.Slow(20, 0.01), workers=1) as feed:
+            self.assertIn("Too few", feed.verdict())
+            list(feed)
+            stats = feed.stats()
+            self.assertEqual(stats["batches"], 20)
+            self.assertGreater(stats["wait_ns"], 0)
+            self.assertRegex(feed.verdict(), r"waited \d+ % of the time for data \(20 batches")
+            self.assertEqual(len(feed), 20)
+            self.assertIn("1 workers", repr(feed))
+
+    def test_rng_belongs_to_batches(self):
+        self.assertRaises(RuntimeError, leat.rng)
+        self.assertIsNone(leat.worker_info())
+
+
+if __name__ == "__main__":
+    unittest.main()
