@@ -9,11 +9,12 @@ import time
 import weakref
 
 from leat import _helper, _native, _pack, _sources, workers as _workers
-from leat.errors import ArgumentError, DataError, Error, MemoryLackError, PickleError
+from leat.errors import ArgumentError, DataError, Error, PickleError
 
 _KINDS = {"thread": 1, "process": 2, "fork": 2}
 _SHUFFLES = {"none": 0, "batches": 1, "samples": 2, "window": 3}
 _REMAINDERS = {"uneven": 0, "drop": 1, "pad": 2}
+_NO_MEMORY, _NO_FILE = 4, 5  # codes of leat_status
 _LARGEST_BATCH = 1 << 36  # bytes of address space for a batch; memory is used for what batches need
 
 _open_feeds = weakref.WeakSet()
@@ -152,7 +153,7 @@ class Feed:
             make=source.make,
             length=source.length,
             samples=source.samples,
-            end_pass=self._end_pass if _sources.overrides_end(self._data) else None,
+            end_pass=_weakly(self._end_pass) if _sources.overrides_end(self._data) else None,
             command=command,
             data=self._payload,
             at_pass=at_pass,
@@ -162,8 +163,8 @@ class Feed:
             try:
                 self._native = _native.Feed(most_bytes=most, **arguments)
                 break
-            except (MemoryLackError, OSError):
-                if most == 1 << 29:
+            except Error as error:  # A limit of address space or of file sizes may be lower.
+                if most == 1 << 29 or error.code not in (_NO_MEMORY, _NO_FILE):
                     raise
         self._ended = False
         self._fresh = True  # The next iteration begins where the feed was opened, also in the middle of a pass.
@@ -316,6 +317,12 @@ class Feed:
     def __repr__(self):
         state = "closed" if self._native is None else f"{self.workers} workers"
         return f"<leat.Feed of {type(self._data).__name__}, {state}, kind={self.kind!r}, seed={self.seed}>"
+
+
+def _weakly(method):
+    """Returns a function that calls a method without keeping its object: the native feed belongs to the object."""
+    reference = weakref.WeakMethod(method)
+    return lambda *arguments: reference()(*arguments)
 
 
 _END = object()

@@ -355,7 +355,8 @@ class Ends(unittest.TestCase):
         for _ in range(2):  # the first turn loads what stays loaded
             before = resources()
             for turn in range(6):
-                feed = leat.Feed(data_sets.Batches(), kind=("process", "thread", "fork")[turn % 3], seed=turn)
+                data = data_sets.Batches() if turn < 3 else data_sets.Epochs()
+                feed = leat.Feed(data, kind=("process", "thread", "fork")[turn % 3], seed=turn)
                 for _ in zip(feed, range(turn * 3)):
                     pass
                 if turn % 2:
@@ -367,6 +368,17 @@ class Ends(unittest.TestCase):
                 break
             time.sleep(0.1)
         self.assertLessEqual(resources(), before)
+
+    def test_address_space_is_limited(self):
+        code = (
+            "import data_sets, leat, resource\n"
+            "if __name__ == '__main__':\n"
+            "    resource.setrlimit(resource.RLIMIT_AS, (1 << 36, 1 << 36))\n"
+            "    with leat.Feed(data_sets.Growing(), seed=1) as feed: print(len(list(feed)))\n"
+        )
+        with tempfile.TemporaryDirectory() as folder:
+            done = run_script(code, folder)
+        self.assertEqual(done.stdout, "40\n", done.stderr)
 
     def test_stop_from_another_thread(self):
         with leat.Feed(data_sets.Slow(100, 30), kind="process") as feed:
