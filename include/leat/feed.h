@@ -106,8 +106,9 @@ typedef struct leat_feed_options {
      *  them.  If it is not 0, processes that the caller forks inherit the ring's memory.  Default 0. */
     int kept_batches;
     /** A slot has memory for the largest batch that was made in it so far, instead of for the largest batch that
-     *  the specification allows.  The specification has one tensor, and its size is only an upper limit, in address space.
-     *  `get` must call leat_batch_reserve before it writes to the batch.  `memory` must be 0.  Default false. */
+     *  the specification allows.  The specification has one tensor, and its size is only an upper limit, in address
+     *  space.  `get` must call leat_batch_reserve before it writes to the batch.  `memory` must be 0.
+     *  Default false. */
     bool elastic;
     /** The command line of a program that forks the worker processes, in place of this program: its words, and
      *  NULL at the end.  leat starts it with one more word, the number of a descriptor, which the program passes

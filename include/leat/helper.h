@@ -52,8 +52,8 @@ LEAT_API void leat_helper_fail(leat_helper *helper, const leat_error *why);
  *  same number of bytes of `state`, as those with which the feeds were opened.  Their specifications, `length`,
  *  `samples` and on_epoch_end are not used: those of the caller are.
  *  @param count  The number of sequences.
- *  Errors: LEAT_EINVAL the sequences are not those of the feeds; LEAT_ESTOPPED the caller is gone; LEAT_ENOMEM; LEAT_EIO.
- *  The feeds then end with the error, too. */
+ *  Errors: LEAT_EINVAL the sequences are not those of the feeds; LEAT_ESTOPPED the caller is gone; LEAT_ENOMEM;
+ *  LEAT_EIO.  The feeds then end with the error, too. */
 LEAT_API LEAT_CHECKED leat_status leat_helper_run(leat_helper *helper, const leat_sequence *sequences,
                                                   int count, leat_error *err);
 

@@ -10,6 +10,7 @@
 #include "leat/feed.h"
 #include "leat/file.h"
 #include "leat/fork.h"
+#include "leat/helper.h"
 #include "leat/inspect.h"
 #include "leat/layer.h"
 #include "leat/log.h"

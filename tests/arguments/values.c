@@ -503,6 +503,7 @@ static const number numbers[] = {
     {"input_count", NULL, 1},
     {"output_count", NULL, 1},
     {"capacity", NULL, 1},
+    {"timeout_ms", NULL, 60000},
     {"batch_size", NULL, 4},
     {"filters", NULL, 2},
     {"kernel_size", NULL, 3},

@@ -245,6 +245,11 @@ static void wrong_descriptors_are_refused(void **state) {
     assert_int_equal(leat_helper_feed_count(NULL), 0);
     assert_null(leat_helper_data(NULL, 0, NULL));
     leat_helper_close(&helper);
+    leat_helper_close(NULL);
+    leat_helper_fail(NULL, NULL);
+    assert_int_equal(leat_helper_open(NULL, 0, &err), LEAT_EINVAL);
+    assert_int_equal(leat_helper_run(NULL, NULL, 0, &err), LEAT_EINVAL);
+    assert_int_equal(leat_feed_set_helper_data(NULL, NULL, 0, &err), LEAT_EINVAL);
 }
 
 int main(int argc, char **argv) {

@@ -110,8 +110,16 @@ static void keeping_has_limits(void **state) {
         feed = source_open(&sequence, &options);
         take(feed);
         assert_int_equal(leat_feed_keep(feed, &kept, &err), LEAT_EBUSY);
+        assert_int_equal(leat_feed_keep(feed, NULL, &err), LEAT_EINVAL);
+        assert_int_equal(leat_feed_set_helper_data(feed, "", 0, &err),
+                         LEAT_EINVAL); /* it has no helper program */
         leat_feed_close(&feed);
     }
+    leat_kept *none = NULL;
+    assert_int_equal(leat_feed_keep(NULL, &none, NULL), LEAT_EINVAL);
+    assert_int_equal(leat_batch_reserve(NULL, 1, NULL), LEAT_EINVAL);
+    leat_kept_release(&none);
+    leat_kept_release(NULL);
     source_fini(&s);
 }
 

@@ -15,8 +15,9 @@
 #define CACHE_BYTES      ((size_t)32 << 20) /* a common size of the last-level cache */
 #define LARGE_SLOT_BYTES ((size_t)1 << 20)
 
-/* The batch that this thread is making, for leat_batch_reserve: functions of the sequence do not receive the maker. */
-static _Thread_local struct {
+/* The batch that this thread is making, for leat_batch_reserve: functions of the sequence do not receive the maker.
+ * With the initial-exec model the library needs nothing of the dynamic linker for it. */
+__attribute__((tls_model("initial-exec"))) static _Thread_local struct {
     const leati_ring *ring;
     const leati_slot *slot;
 } being_made;

@@ -115,7 +115,7 @@ static void close_descriptor(int *fd) {
     *fd = -1;
 }
 
-/* Starts the helper program, which has not inherited the mappings: no other process that the caller forks needs them. */
+/* Starts the helper program.  It maps the rings by descriptors: no process that the caller forks needs the mappings. */
 static leat_status launch_helper(leati_helper *helper, leat_error *err) {
     share_mappings(helper->work, false);
     atomic_store(&helper->work->table.shared->helper_runs, 0);
