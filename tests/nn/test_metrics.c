@@ -111,7 +111,7 @@ static void test_current_keras(void **state) {
     (void)state;
     int cases = 0;
     golden_each("keras-3/metrics", check_current, &cases);
-    assert_int_equal(cases, 29);
+    assert_int_equal(cases, 32);
 }
 
 static void test_values(void **state) {
@@ -121,14 +121,52 @@ static void test_values(void **state) {
     assert_true(cases >= 145);
 }
 
-static leat_status read_text(leati_metric *metric, const char *text, int64_t last, const char *loss_name,
-                             leat_error *err) {
-    leati_output_loss loss = {.type = loss_name ? leati_loss_find(loss_name) : NULL};
+static leat_status read_text_as(leati_metric *metric, bool as_keras3, const char *text, int64_t last,
+                                const char *loss_name, leat_error *err) {
+    leati_output_loss loss = {.type = loss_name ? leati_loss_find(loss_name) : NULL,
+                              .options = {.as_keras3 = as_keras3}};
     json_t *value = json_loads(text, JSON_DECODE_ANY, NULL);
     assert_non_null(value);
     leat_status status = leati_metric_read(metric, value, last, &loss, err);
     json_decref(value);
     return status;
+}
+
+static leat_status read_text(leati_metric *metric, const char *text, int64_t last, const char *loss_name,
+                             leat_error *err) {
+    return read_text_as(metric, false, text, last, loss_name, err);
+}
+
+/* In current Keras, "accuracy" depends on the shapes of the output and the targets, not on the loss, and its upper
+ * case forms mean the same. */
+static void test_accuracy_of_current_keras(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        int64_t last;
+        const char *loss, *name, *function;
+    } rows[] = {
+        {"\"acc\"", 1, "mse", "acc", "binary_accuracy"},
+        {"\"accuracy\"", 1, "sparse_categorical_crossentropy", "accuracy", "binary_accuracy"},
+        {"\"accuracy\"", 3, "binary_crossentropy", "accuracy", "categorical_accuracy"},
+        {"\"accuracy\"", 3, "mse", "accuracy", "categorical_accuracy"},
+        {"\"Accuracy\"", 3, "mse", "Accuracy", "categorical_accuracy"},
+        {"\"ACC\"", 1, "mse", "ACC", "binary_accuracy"},
+        {"\"accuracy\"", 3, "sparse_categorical_crossentropy", "accuracy", "sparse_categorical_accuracy"},
+        {"\"accuracy\"", 3, "categorical_generalized_cross_entropy", "accuracy",
+         "sparse_categorical_accuracy"},
+        {"{\"class_name\": \"Accuracy\"}", 1, "mse", "accuracy", "Accuracy"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; ++i) {
+        leat_error err = {0};
+        leati_metric metric;
+        assert_ok(read_text_as(&metric, true, rows[i].text, rows[i].last, rows[i].loss, &err), &err);
+        assert_string_equal(metric.name, rows[i].name);
+        const leati_metric_type *type = leati_metric_find(rows[i].function);
+        assert_non_null(type);
+        assert_true(metric.lower == type->measure->lower);
+        leati_metric_fini(&metric);
+    }
 }
 
 /* The names in Keras's logs, and the function that each name stands for. */
@@ -341,10 +379,15 @@ static void test_classes_out_of_range(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values),  cmocka_unit_test(test_current_keras),
-        cmocka_unit_test(test_names),   cmocka_unit_test(test_root),
-        cmocka_unit_test(test_errors),  cmocka_unit_test(test_config),
-        cmocka_unit_test(test_batches), cmocka_unit_test(test_classes_out_of_range),
+        cmocka_unit_test(test_values),
+        cmocka_unit_test(test_current_keras),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_root),
+        cmocka_unit_test(test_accuracy_of_current_keras),
+        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_config),
+        cmocka_unit_test(test_batches),
+        cmocka_unit_test(test_classes_out_of_range),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,10 +29,12 @@ static leati_value rounded(leati_graph *g, leati_value x) {
     return leati_linear(g, leati_linear(g, x, 1.0f, 12582912.0f), 1.0f, -12582912.0f);
 }
 
+/* Keras 2.3.1 rounds at the threshold 0.5, so that a prediction below -0.5 or above 1.5 is of no class; later Kerases
+ * compare with each threshold. */
 static leati_value binary(leati_graph *g, const leati_measure_options *options, leati_value y_true,
                           leati_value y_pred) {
     leati_value bits =
-        options->threshold == 0.5
+        options->threshold == 0.5 && !options->as_keras3
             ? rounded(g, y_pred)
             : leati_binary_of(g, LEATI_GREATER, y_pred, leati_scalar(g, (float)options->threshold));
     return leati_reduce_last(g, LEATI_REDUCE_MEAN, equal(g, y_true, bits), false);

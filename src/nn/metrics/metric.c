@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/error.h"
 #include "base/memory.h"
@@ -12,18 +13,23 @@
 #include "nn/metrics/types.h"
 #include "nn/config/object.h"
 
-/* Returns the function that "accuracy" or "crossentropy" stands for at an output; returns another name unchanged. */
+/* True for the name; current Keras ignores its case. */
+static bool is_named(const char *name, const char *text, bool as_keras3) {
+    return as_keras3 ? strcasecmp(name, text) == 0 : strcmp(name, text) == 0;
+}
+
+/* Returns the function that "accuracy" or "crossentropy" stands for at an output; returns another name unchanged.
+ * Keras 2.3.1 decides by the loss.  Later Kerases decide by the shape of the targets, which follows from the loss. */
 static const char *resolve(const char *name, int64_t last_dimension, const leati_output_loss *loss) {
-    bool accuracy = strcmp(name, "accuracy") == 0 || strcmp(name, "acc") == 0;
+    const leati_loss_type *type = loss ? loss->type : NULL;
+    const bool as_keras3 = loss && loss->options.as_keras3;
+    bool accuracy = is_named(name, "accuracy", as_keras3) || is_named(name, "acc", as_keras3);
     bool crossentropy = strcmp(name, "crossentropy") == 0 || strcmp(name, "ce") == 0;
     if (!accuracy && !crossentropy) return name;
-    const leati_loss_type *type = loss ? loss->type : NULL;
-    if (last_dimension == 1 || type == &leati_loss_binary_crossentropy) {
+    if (last_dimension == 1 || (type == &leati_loss_binary_crossentropy && !as_keras3))
         return accuracy ? "binary_accuracy" : "binary_crossentropy";
-    }
-    if (type == &leati_loss_sparse_categorical_crossentropy) {
+    if (type == &leati_loss_sparse_categorical_crossentropy || (as_keras3 && type && type->sparse))
         return accuracy ? "sparse_categorical_accuracy" : "sparse_categorical_crossentropy";
-    }
     return accuracy ? "categorical_accuracy" : "categorical_crossentropy";
 }
 

@@ -49,6 +49,9 @@ CASES = [
      (3,), False),
     ("RecallAtPrecision", lambda: M.RecallAtPrecision(0.55), "bits", "shares", (3,), True),
     ("RecallAtPrecision_none", lambda: M.RecallAtPrecision(1.0, num_thresholds=1), "bits", "shares", (3,), True),
+    ("BinaryAccuracy_logits", M.BinaryAccuracy, "bits", "logits", (4,), False),
+    ("BinaryAccuracy_half", M.BinaryAccuracy, "bits", "halves", (4,), False),
+    ("BinaryAccuracy_threshold", lambda: M.BinaryAccuracy(threshold=-0.4), "bits", "logits", (4,), False),
 ]
 
 
@@ -62,6 +65,10 @@ def values_of(random, kind, size, shape):
         return random.randint(0, 2, (size,) + shape).astype("float32")
     if kind == "zeros":
         return (random.uniform(0.0, 1.0, (size,) + shape) * random.randint(0, 2, (size, 1))).astype("float32")
+    if kind == "halves":
+        return (random.randint(-6, 7, (size,) + shape) / 4).astype("float32")
+    if kind == "logits":
+        return random.normal(0.0, 2.0, (size,) + shape).astype("float32")
     if kind == "shares":
         return random.uniform(0.0, 1.0, (size,) + shape).astype("float32")
     return random.normal(0.0, 1.0, (size,) + shape).astype("float32")
