@@ -100,7 +100,7 @@ typedef struct leat_layer_call {
     size_t size;        /* bytes of the members that the library has filled in */
     const void *config; /* the layer's struct, filled in from the configuration as the keys say */
     void *user;         /* leat_layer_definition.user */
-    bool training;      /* true in a training step */
+    bool training;      /* true in a training step, unless the layer is called with training=False */
     /* random numbers, a function of the model's seed, the step and the layer; backward receives the same
      * numbers as forward */
     leat_rng *rng;

@@ -205,6 +205,112 @@ static void options_of_losses_mean_what_they_mean_in_keras(void **state) {
     check_continuation(FILES "open_columns.keras", "open_columns");
 }
 
+/* In current Keras the argument training of a call in a functional model has no effect in fit and predict. */
+static void training_of_a_call_is_ignored_as_in_current_keras(void **state) {
+    (void)state;
+    check_continuation(FILES "open_transfer.keras", "open_transfer");
+}
+
+/* A call with training=False, and frozen BatchNormalizations, go on as in tf.keras from a copy of the model, from
+ * its text and from the file that leat writes. */
+static void training_of_a_call_is_kept(void **state) {
+    (void)state;
+    static const char path[] = "opening_transfer.h5";
+    leat_error err = {0};
+    char *json = NULL;
+    vectors v;
+    leat_compile_options compile = leat_compile_options_default();
+    leat_model *model = load(FILES "tf215_transfer.h5"), *copy = NULL;
+    open_vectors(&v, "tf215_transfer");
+    must(leat_model_to_json(model, &json, &err), &err);
+    assert_non_null(strstr(json, "\"training\": false"));
+    leat_string_free(json);
+    must(leat_model_clone(&copy, model, true, &err), &err);
+    compile.optimizer = "SGD(learning_rate=0.05)";
+    compile.loss = "mse";
+    must(leat_model_compile(copy, &compile, &err), &err);
+    check_training(copy, &v);
+    leat_model_destroy(&copy);
+    must(leat_model_save(model, path, true, &err), &err);
+    leat_model_destroy(&model);
+    model = load(path);
+    check_training(model, &v);
+    leat_model_destroy(&model);
+    leat_npz_close(&v.npz);
+    remove(path);
+}
+
+#define DROPPED(version, training)                                                                           \
+    "{\"class_name\": \"Model\", \"keras_version\": \"" version "\", \"config\": {\"name\": \"m\", "         \
+    "\"layers\": [{\"class_name\": \"InputLayer\", \"config\": {\"name\": \"x\", \"batch_input_shape\": "    \
+    "[null, 64]}, \"name\": \"x\", \"inbound_nodes\": []}, {\"class_name\": \"Dropout\", \"config\": "       \
+    "{\"name\": \"d\", \"rate\": 0.5}, \"name\": \"d\", \"inbound_nodes\": [[[\"x\", 0, 0, "                 \
+    "{\"training\": " training                                                                               \
+    "}]]]}], \"input_layers\": [[\"x\", 0, 0]], \"output_layers\": [[\"d\", 0, 0]]}}"
+
+/* Older Kerases honour the argument of each call; true, also for predictions, is refused with the way out. */
+static void training_of_older_calls(void **state) {
+    (void)state;
+    static const char *const off[] = {DROPPED("2.3.1", "false"), DROPPED("2.11.0", "0"),
+                                      DROPPED("2.3.1", "null")};
+    static const char *const on[] = {DROPPED("2.3.1", "true"), DROPPED("2.11.0", "true")};
+    static float numbers[64];
+    const int64_t shape[] = {1, 64};
+    leat_array input = {.tensor = leat_tensor_view(LEAT_F32, 2, shape, numbers)}, target = input;
+    const leat_arrays arrays = {.inputs = &input, .input_count = 1, .targets = &target, .target_count = 1};
+    for (int i = 0; i < 64; ++i) numbers[i] = 1;
+    for (int i = 0; i < 3; ++i) {
+        leat_compile_options compile = leat_compile_options_default();
+        leat_error err = {0};
+        leat_model *model = NULL;
+        leat_logs logs = {0};
+        double loss = -1;
+        compile.loss = "mse";
+        must(leat_model_from_json(&model, off[i], &err), &err);
+        must(leat_model_compile(model, &compile, &err), &err);
+        must(leat_model_train_on_batch(model, &arrays, &logs, &err), &err);
+        assert_true(leat_logs_get(&logs, "loss", &loss) && (loss == 0) == (i < 2));
+        leat_model_destroy(&model);
+    }
+    for (int i = 0; i < 2; ++i) {
+        leat_error err = {0};
+        leat_model *model = NULL;
+        assert_int_equal(leat_model_from_json(&model, on[i], &err), LEAT_ENOTSUP);
+        assert_non_null(strstr(err.message, "layer 'd'"));
+        assert_non_null(strstr(err.message, "called with training=True"));
+    }
+}
+
+#define NAMED_TENSOR(name)                                                                                   \
+    "{\"class_name\": \"__keras_tensor__\", \"config\": {\"shape\": [null, 3], \"dtype\": \"float32\", "     \
+    "\"keras_history\": [\"" name "\", 0, 0]}}"
+
+/* The message names the class, not the argument of its call, which only a layer that leat knows could have. */
+static void an_unknown_class_with_a_named_tensor(void **state) {
+    (void)state;
+    static const char text[] =
+        "{\"module\": \"keras.src.models.functional\", \"class_name\": \"Functional\", \"config\": "
+        "{\"name\": "
+        "\"m\", \"layers\": [{\"module\": \"keras.layers\", \"class_name\": \"InputLayer\", \"config\": "
+        "{\"batch_shape\": [null, 3], \"name\": \"x\"}, \"name\": \"x\", \"inbound_nodes\": []}, "
+        "{\"module\": "
+        "\"mine\", \"class_name\": \"%s\", \"config\": {\"name\": \"e\", \"units\": 2, \"trainable\": true}, "
+        "\"registered_name\": \"mine>%s\", \"name\": \"e\", \"inbound_nodes\": [{\"args\": [" NAMED_TENSOR(
+            "x") "], \"kwargs\": {\"source\": " NAMED_TENSOR("x") "}}]}], \"input_layers\": [\"x\", 0, 0], "
+                                                                  "\"output_layers\": [\"e\", 0, 0]}, "
+                                                                  "\"registered_name\": \"Functional\"}";
+    static const char *const classes[] = {"TransformerEncoder", "Dense"};
+    static const char *const says[] = {"no layer '", "called with the argument 'source'"};
+    for (int i = 0; i < 2; ++i) {
+        char json[2048];
+        leat_error err = {0};
+        leat_model *model = NULL;
+        snprintf(json, sizeof json, text, classes[i], i == 0 ? "TransformerEncoder" : "Dense");
+        assert_int_equal(leat_model_from_json(&model, json, &err), LEAT_ENOTSUP);
+        if (!strstr(err.message, says[i]) || !strstr(err.message, classes[i])) fail_msg("%s", err.message);
+    }
+}
+
 static void schedules_go_on_as_in_keras(void **state) {
     (void)state;
     check_continuation(FILES "open_pieces.keras", "open_pieces");
@@ -257,6 +363,32 @@ static leat_model *classifier(int in, int units, const char *bias) {
              in, units, bias);
     must(leat_model_from_json(&model, json, &err), &err);
     return model;
+}
+
+/* The message is that of the same function as a loss. */
+static void a_metric_of_class_numbers_refuses_other_targets(void **state) {
+    (void)state;
+    static const char *const metrics[] = {"[\"SparseCategoricalCrossentropy\"]",
+                                          "[\"CategoricalGeneralizedCrossEntropy\"]"};
+    static float x[8 * 4], t[8 * 3];
+    const int64_t x_shape[] = {8, 4}, t_shape[] = {8, 3};
+    leat_array input = {.tensor = leat_tensor_view(LEAT_F32, 2, x_shape, x)};
+    leat_array target = {.tensor = leat_tensor_view(LEAT_F32, 2, t_shape, t)};
+    const leat_arrays arrays = {.inputs = &input, .input_count = 1, .targets = &target, .target_count = 1};
+    for (int i = 0; i < 2; ++i) {
+        leat_compile_options compile = leat_compile_options_default();
+        leat_error err = {0};
+        leat_model *model = classifier(4, 3, "true");
+        compile.loss = "mse";
+        compile.metrics = metrics[i];
+        must(leat_model_compile(model, &compile, &err), &err);
+        assert_int_equal(leat_model_train_on_batch(model, &arrays, NULL, &err), LEAT_ESHAPE);
+        if (!strstr(err.message,
+                    "target of output 'b': expected shape (8, 1), class numbers, for metric '") ||
+            !strstr(err.message, "received (8, 3)"))
+            fail_msg("%s", err.message);
+        leat_model_destroy(&model);
+    }
 }
 
 static bool same_weight(const leat_model *a, const leat_model *b, int index) {
@@ -326,7 +458,8 @@ static void files_of_tf_keras_go_on_as_there(void **state) {
     static const char *const names[] = {"tf24_cnn",           "tf24_memory",     "tf24_graph",
                                         "tf215_cnn",          "tf215_memory",    "tf215_graph",
                                         "tf215_convolutions", "tf215_heads",     "tf215_functions",
-                                        "tf212_separable",    "tf212_attention", "tf214_attention"};
+                                        "tf212_separable",    "tf212_attention", "tf214_attention",
+                                        "tf215_transfer"};
     for (size_t i = 0; i < sizeof names / sizeof *names; ++i) {
         char path[256];
         snprintf(path, sizeof path, FILES "%s.h5", names[i]);
@@ -421,6 +554,11 @@ int main(void) {
         cmocka_unit_test(a_file_opens_without_its_compilation),
         cmocka_unit_test(what_is_not_given_is_kept_from_the_file),
         cmocka_unit_test(options_of_losses_mean_what_they_mean_in_keras),
+        cmocka_unit_test(training_of_a_call_is_ignored_as_in_current_keras),
+        cmocka_unit_test(training_of_a_call_is_kept),
+        cmocka_unit_test(training_of_older_calls),
+        cmocka_unit_test(an_unknown_class_with_a_named_tensor),
+        cmocka_unit_test(a_metric_of_class_numbers_refuses_other_targets),
         cmocka_unit_test(schedules_go_on_as_in_keras),
         cmocka_unit_test(initializers_hold_arrays),
         cmocka_unit_test(weights_of_current_keras_fit_an_architecture),

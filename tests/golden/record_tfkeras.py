@@ -145,6 +145,22 @@ def attention():
     return model
 
 
+def transfer():
+    """A base that is called with training=False and trains, a frozen base with a BatchNormalization, and frozen
+    BatchNormalizations of images and of rows: all of them use their moving averages."""
+    x = L.Input((5, 5, 1), name="x")
+    base = keras.Sequential([L.Conv2D(2, 2, input_shape=(5, 5, 1)), L.BatchNormalization(), L.Dropout(0.5)], name="base")
+    frozen = keras.Sequential([L.Conv2D(2, 2, input_shape=(5, 5, 1)), L.BatchNormalization()], name="frozen")
+    frozen.trainable = False
+    y = L.Concatenate()([base(x, training=False), frozen(x)])
+    y = L.BatchNormalization(trainable=False, name="images")(L.Conv2D(3, 2, name="c")(y))
+    y = L.BatchNormalization(trainable=False, name="rows")(L.Dense(3, name="d")(L.Flatten()(y)))
+    y = L.Dropout(0.5, name="calm")(y, training=False)
+    model = keras.Model(x, L.Dense(2, name="head")(L.BatchNormalization(name="still")(y, training=False)), name="transfer")
+    model.compile(keras.optimizers.SGD(0.05), "mse")
+    return model
+
+
 def written_again(path):
     """Rewrites the archive without times."""
     with zipfile.ZipFile(path) as archive:
@@ -203,7 +219,7 @@ def main():
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
     is_recent = tuple(int(part) for part in tf.__version__.split(".")[:2]) >= (2, 13)
-    for build in (cnn, memory, graph, separable, attention, added, functions) + ((convolutions, heads) if is_recent else ()):
+    for build in (cnn, memory, graph, separable, attention, added, functions, transfer) + ((convolutions, heads) if is_recent else ()):
         if not sys.argv[2:] or build.__name__ in sys.argv[2:]:
             case(os.path.join(HERE, "files"), sys.argv[1], build)
 

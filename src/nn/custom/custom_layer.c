@@ -299,7 +299,7 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
     leati_value all[MOST_TENSORS];
     for (int i = 0; i < input_count; ++i) all[i] = inputs[i];
     for (int i = 0; i < c->weight_count; ++i) all[input_count + i] = leati_layer_weight(layer, lowering, i);
-    leati_graph_call(lowering->graph, &c->callee, lowering->mode == LEATI_TRAIN, lowering->stream,
+    leati_graph_call(lowering->graph, &c->callee, leati_lowering_in_training(lowering), lowering->stream,
                      input_count + c->weight_count, all, outputs);
 }
 

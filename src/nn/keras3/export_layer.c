@@ -53,6 +53,7 @@ static const struct {
     const char *class_name, *from, *to;
 } keys[] = {
     {NULL, "as_keras3", NULL},
+    {NULL, "as_tf_keras", NULL},
     {NULL, "implementation", NULL},
     {NULL, "return_attention_scores", NULL},
     {NULL, "use_causal_mask", NULL},

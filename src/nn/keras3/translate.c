@@ -187,8 +187,8 @@ static leat_status translate_inner_layers(json_t *config, bool late, leat_error 
 }
 
 /* Gives an axis that is written as a list with one element as a number, where leat has a number, and removes keys
- * without effect.  *as_before becomes true
- * for a BatchNormalization of images, whose moving variance tf.keras computes as 2.3.1 does. */
+ * without effect.  *as_before becomes true for a BatchNormalization of images, whose moving variance tf.keras computes
+ * as 2.3.1 does; the key as_tf_keras says that it uses its moving averages while it is frozen. */
 static leat_status translate_late_layer(json_t *config, const leati_layer_type *type, bool *as_before,
                                         leat_error *err) {
     json_t *axes = json_object_get(config, "axis");
@@ -196,6 +196,7 @@ static leat_status translate_late_layer(json_t *config, const leati_layer_type *
     if (!json_is_array(axes) || json_array_size(axes) != 1) return LEAT_OK;
     if (type == &leati_layer_batch_normalization && json_integer_value(json_array_get(axes, 0)) == 3)
         *as_before = true;
+    if (*as_before && json_object_set_new(config, "as_tf_keras", json_true()) != 0) return no_memory(err);
     for (const leati_field *field = type->fields; field->key; ++field)
         if (strcmp(field->key, "axis") == 0 && field->kind == LEATI_FIELD_INT &&
             json_object_set(config, "axis", json_array_get(axes, 0)) != 0)

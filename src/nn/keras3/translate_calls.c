@@ -13,6 +13,7 @@
 #include "nn/keras3/translate_operation.h"
 #include "nn/keras3/translate_tf.h"
 #include "nn/layers/operations/operation.h"
+#include "nn/layers/types.h"
 
 static leat_status no_memory(leat_error *err) {
     return leati_fail(err, LEAT_ENOMEM, "no memory for a configuration");
@@ -224,13 +225,24 @@ static leat_status append_mask(const json_t *layers, json_t *item, const json_t 
     return append_all(layers, mask, out, err);
 }
 
+/* True for a class that is not leat's.  The reader knows the custom layers; it refuses other classes by name, and
+ * arguments that a custom layer cannot have. */
+static bool is_foreign(const json_t *item) {
+    return !leati_layer_find(leati_item_class(item)) && !leati_item_is_model(item) && !is_function(item);
+}
+
+/* Handles an argument that is not an input.  `training` is ignored: in current Keras, fit, evaluate and predict call
+ * a functional model with their own value, which replaces that of each call. */
 static leat_status other_argument(const json_t *layers, json_t *item, const char *key, json_t *value,
-                                  leat_error *err) {
+                                  json_t *out, leat_error *err) {
+    json_t *arguments = json_array_get(json_array_get(out, 0), 3);
     if (is_one_of(key, tensor_arguments) || strcmp(key, "training") == 0) return LEAT_OK;
     if (json_is_null(value) || json_is_false(value)) return LEAT_OK;
     if (is_one_of(key, key_arguments))
         return json_object_set(json_object_get(item, "config"), key, value) == 0 ? LEAT_OK : no_memory(err);
     if (is_implicit_mask_argument(layers, key, value)) return LEAT_OK;
+    if (arguments && is_foreign(item))
+        return json_object_set(arguments, key, value) == 0 ? LEAT_OK : no_memory(err);
     return leati_fail(err, LEAT_ENOTSUP, "called with the argument '%s', which leat does not support", key);
 }
 
@@ -245,7 +257,7 @@ static leat_status translate_call(const json_t *layers, json_t *item, const json
         bool mask = strcmp(tensor_arguments[i], "attention_mask") == 0;
         LEATI_TRY(mask ? append_mask(layers, item, value, out, err) : append_all(layers, value, out, err));
     }
-    json_object_foreach(kwargs, key, value) LEATI_TRY(other_argument(layers, item, key, value, err));
+    json_object_foreach(kwargs, key, value) LEATI_TRY(other_argument(layers, item, key, value, out, err));
     return LEAT_OK;
 }
 
@@ -282,7 +294,6 @@ static leat_status translate_old_call(json_t *item, const json_t *call, json_t *
                 status = no_memory(err);
             if (json_is_boolean(value) || json_is_null(value)) json_object_del(arguments, *key);
         }
-        json_object_del(arguments, "training");
         for (const char *const *key = tensor_arguments; i == 0 && status == LEAT_OK && *key; ++key)
             status = move_tensor(item, arguments, *key, out, err);
     }

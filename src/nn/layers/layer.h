@@ -65,6 +65,7 @@ typedef struct leati_lowering {
     leati_graph *graph;
     leati_mode mode;
     bool as_keras3;         /* the arithmetic of current Keras */
+    bool inference;         /* the present call is inside a call with training=False */
     leati_value losses[64]; /* scalars that regularizers and layers add to the loss */
     int32_t loss_count;
     uint64_t
@@ -176,6 +177,11 @@ leati_value leati_layer_weight(const leati_layer *layer, const leati_lowering *l
 leati_value leati_layer_state(const leati_layer *layer, const leati_lowering *lowering, int index);
 bool leati_lowering_trains(const leati_lowering *lowering,
                            const leati_layer *layer); /* in train mode, and the layer trains */
+/* Returns Keras's argument `training` of the present call: true in train mode, except inside a call with
+ * training=False, where the weights may train, but dropout is off. */
+static inline bool leati_lowering_in_training(const leati_lowering *lowering) {
+    return lowering->mode == LEATI_TRAIN && !lowering->inference;
+}
 void leati_lowering_add_loss(leati_lowering *lowering, leati_value scalar);
 /* One call of a layer, for leati_layer_lower.  Masks are LEATI_NONE where a tensor has none. */
 typedef struct leati_layer_call {

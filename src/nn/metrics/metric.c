@@ -74,6 +74,12 @@ static void drop_neutral_keys(const leati_metric_type *type, json_t *config) {
     }
 }
 
+/* True for a loss of class numbers as a metric. */
+static bool needs_class_numbers(const leati_metric_type *type) {
+    const leati_loss_type *loss = leati_loss_find(type->measure->name);
+    return loss && type->measure == &loss->measure && loss->sparse;
+}
+
 static leat_status configure(leati_metric *out, const leati_metric_type *type, const json_t *config,
                              int64_t last_dimension, leat_error *err) {
     json_t *known = config ? json_copy((json_t *)(uintptr_t)config) : NULL;
@@ -85,6 +91,7 @@ static leat_status configure(leati_metric *out, const leati_metric_type *type, c
     out->fields = type->measure->fields;
     out->lower = type->measure->lower;
     out->tally = type->tally;
+    out->class_numbers = needs_class_numbers(type);
     out->state_count = 2;
     out->result_count = 1;
     return type->prepare ? type->prepare(out, last_dimension, err) : LEAT_OK;

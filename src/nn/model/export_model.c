@@ -112,6 +112,7 @@ static json_t *call_value(const leat_model *model, const leati_member *member, c
     json_t *args = json_array(), *kwargs = key_arguments(config);
     int32_t count = call->input_count;
     bool set = args && kwargs;
+    if (call->inference) set = set && json_object_set_new(kwargs, "training", json_false()) == 0;
     if (style == ARGUMENTS_SEPARATE && has_true_key(config, "attention_mask")) {
         --count;
         set = set &&

@@ -198,13 +198,9 @@ static leat_status read_source(const leat_model *model, const json_t *item, leat
                                leat_error *err) {
     const char *name = json_string_value(json_array_get(item, 0));
     int64_t call = integer_at(item, 1), tensor = integer_at(item, 2);
-    const json_t *arguments = json_array_get(item, 3);
     if (!name || call < 0 || tensor < 0 || call > INT32_MAX || tensor > INT32_MAX ||
         json_array_size(item) > 4)
         return leati_fail(err, LEAT_EFORMAT, "expected a tensor as [\"layer\", call, output]");
-    if (json_object_size(arguments) > 0)
-        return leati_fail(err, LEAT_ENOTSUP, "called with the argument '%s', which leat does not support",
-                          json_object_iter_key(json_object_iter((json_t *)(uintptr_t)arguments)));
     int32_t layer = leati_network_find(model, name);
     if (layer < 0) return leati_fail(err, LEAT_EFORMAT, "there is no layer '%s'", name);
     if (model->members[layer].model && --call < 0)
@@ -216,18 +212,47 @@ static leat_status read_source(const leat_model *model, const json_t *item, leat
     return LEAT_OK;
 }
 
+/* Reads the arguments of a call: `training`, which must not be true. */
+static leat_status read_arguments(const json_t *item, bool *inference, leat_error *err) {
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)(uintptr_t)json_array_get(item, 3), key, value) {
+        bool training = strcmp(key, "training") == 0;
+        bool off = json_is_false(value) || (json_is_integer(value) && json_integer_value(value) == 0);
+        if (!training)
+            return leati_fail(err, LEAT_ENOTSUP, "called with the argument '%s', which leat does not support",
+                              key);
+        if (!off && !json_is_null(value))
+            return leati_fail(
+                err, LEAT_ENOTSUP,
+                "called with training=True, as in fit, also for predictions, which leat does not "
+                "support; in Keras, call the layer without the argument, load the weights into "
+                "the new model, and save it again");
+        *inference = *inference || off;
+    }
+    return LEAT_OK;
+}
+
 /* Makes a call, unless one of its inputs is not made yet. */
 static leat_status try_call(leat_model *model, int32_t member, const json_t *call, bool *made,
                             leat_error *err) {
     leati_source sources[LEATI_MAX_INPUTS];
     size_t count = json_array_size(call);
+    bool inference = false;
     if (!json_is_array(call) || count == 0 || count > LEATI_MAX_INPUTS)
         return leati_fail(err, LEAT_EFORMAT, "inbound_nodes: expected lists of 1 to %d tensors",
                           LEATI_MAX_INPUTS);
     *made = true;
-    for (size_t i = 0; i < count && *made; ++i)
+    for (size_t i = 0; i < count && *made; ++i) {
         LEATI_TRY(read_source(model, json_array_get(call, i), &sources[i], made, err));
-    return *made ? leati_network_call(model, member, (int32_t)count, sources, err) : LEAT_OK;
+        LEATI_TRY(leati_prefix(read_arguments(json_array_get(call, i), &inference, err), err, "layer '%s'",
+                               leati_member_name(model, member)));
+    }
+    if (!*made) return LEAT_OK;
+    LEATI_TRY(leati_network_call(model, member, (int32_t)count, sources, err));
+    leati_member *called = &model->members[member];
+    called->calls[called->call_count - 1].inference = inference;
+    return LEAT_OK;
 }
 
 /* Makes all calls that can be made, in one iteration over the layers. */

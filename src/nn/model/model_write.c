@@ -13,13 +13,13 @@ static leat_status no_memory(const leat_model *model, leat_error *err) {
     return leati_fail(err, LEAT_ENOMEM, "no memory for the configuration of model '%s'", model->name);
 }
 
-/* Writes a tensor.  The calls of a nested model count from 1: in Keras, call 0 is the model's own graph. */
-static json_t *source_value(const leat_model *model, const leati_source *source, bool arguments) {
+/* Writes a tensor, with the arguments of the call that reads it (NULL: none).  The calls of a nested model count from 1: in Keras, call 0 is the model's own graph. */
+static json_t *source_value(const leat_model *model, const leati_source *source, json_t *arguments) {
     const leati_member *member = &model->members[source->layer];
     json_int_t call = source->call + (member->model ? 1 : 0);
     json_t *value =
         json_pack("[s, I, i]", leati_member_name(model, source->layer), call, (int)source->tensor);
-    if (value && arguments && json_array_append_new(value, json_object()) != 0) {
+    if (value && arguments && json_array_append(value, arguments) != 0) {
         json_decref(value);
         return NULL;
     }
@@ -27,7 +27,7 @@ static json_t *source_value(const leat_model *model, const leati_source *source,
 }
 
 static json_t *sources_value(const leat_model *model, int32_t count, const leati_source *sources,
-                             bool arguments) {
+                             json_t *arguments) {
     json_t *list = json_array();
     for (int32_t i = 0; list && i < count; ++i) {
         if (json_array_append_new(list, source_value(model, &sources[i], arguments)) == 0) continue;
@@ -42,8 +42,10 @@ static json_t *calls_value(const leat_model *model, const leati_member *member) 
     bool is_input = member->layer && leati_layer_is_input(member->layer);
     for (int32_t i = 0; list && !is_input && i < member->call_count; ++i) {
         const leati_call *call = &member->calls[i];
-        if (json_array_append_new(list, sources_value(model, call->input_count, call->inputs, true)) == 0)
-            continue;
+        json_t *arguments = call->inference ? json_pack("{s:b}", "training", 0) : json_object();
+        json_t *sources = arguments ? sources_value(model, call->input_count, call->inputs, arguments) : NULL;
+        json_decref(arguments);
+        if (json_array_append_new(list, sources) == 0) continue;
         json_decref(list);
         list = NULL;
     }
@@ -96,9 +98,9 @@ static leat_status inner_config(const leat_model *model, json_t **out, leat_erro
     set = set && json_object_set(config, "layers", layers) == 0;
     if (set && functional)
         set = json_object_set_new(config, "input_layers",
-                                  sources_value(model, model->input_count, model->inputs, false)) == 0 &&
+                                  sources_value(model, model->input_count, model->inputs, NULL)) == 0 &&
               json_object_set_new(config, "output_layers",
-                                  sources_value(model, model->output_count, model->outputs, false)) == 0;
+                                  sources_value(model, model->output_count, model->outputs, NULL)) == 0;
     json_decref(layers);
     if (status == LEAT_OK && !set) status = no_memory(model, err);
     if (status != LEAT_OK) {

@@ -90,15 +90,19 @@ static leat_status lower_scheduled(const leat_model *model, leati_lowering *lowe
     call_inputs inputs = {values, masks};
     const call_outputs outputs = {&table->values[first], &table->masks[first]};
     int input = input_of(model, scheduled->member), count = input >= 0 ? 1 : call->input_count;
+    const bool inference = lowering->inference;
     uint64_t call_stream = leati_mix(leati_stream(stream, name), (uint64_t)scheduled->call);
     for (int32_t i = 0; i < call->input_count; ++i) {
         values[i] = table->values[index_of_source(model, &call->inputs[i])];
         masks[i] = table->masks[index_of_source(model, &call->inputs[i])];
     }
+    lowering->inference = inference || call->inference;
     if (input >= 0) inputs = (call_inputs){&model_inputs->values[input], &model_inputs->masks[input]};
-    if (member->model)
-        return leati_prefix(lower_calls(member->model, lowering, call_stream, &inputs, &outputs, err), err,
-                            "layer '%s'", name);
+    if (member->model) {
+        leat_status done = lower_calls(member->model, lowering, call_stream, &inputs, &outputs, err);
+        lowering->inference = inference;
+        return leati_prefix(done, err, "layer '%s'", name);
+    }
     leati_graph_label(lowering->graph, name);
     lowering->stream = call_stream;
     const leati_layer_call layer_call = {.input_count = count,
@@ -108,6 +112,7 @@ static leat_status lower_scheduled(const leat_model *model, leati_lowering *lowe
                                          .outputs = outputs.values,
                                          .output_masks = outputs.masks};
     leat_status status = leati_layer_lower(member->layer, lowering, &layer_call, err);
+    lowering->inference = inference;
     return leati_prefix(status, err, "layer '%s'", name);
 }
 

@@ -27,6 +27,8 @@ typedef struct leati_call {
     leati_source *inputs;
     int32_t output_count;
     leati_shape outputs[LEATI_LAYER_MAX_OUTPUTS];
+    bool
+        inference; /* called with training=False: dropout is off, and moving averages are used, also in fit */
     int32_t depth; /* Keras's: 0 for an output of the model, otherwise one more than the deepest reader's */
 } leati_call;
 

@@ -246,8 +246,25 @@ static leati_value comparable_targets(context *c, const leati_metric *metric) {
     return as_float(c, target);
 }
 
+/* Fails if a metric of class numbers would get other targets, like the same loss in bind_target. */
+static bool check_class_numbers(context *c, const leati_metric *metric) {
+    const leati_desc *given = leati_graph_desc(c->graph, c->targets[metric->output]);
+    leati_desc expected = *leati_graph_desc(c->graph, c->program->predictions[metric->output]);
+    char want[SHAPE_TEXT_BYTES], got[SHAPE_TEXT_BYTES];
+    if (!metric->class_numbers || expected.rank < 1) return true;
+    expected.shape[expected.rank - 1] = 1;
+    if (leati_desc_same_shape(given, &expected)) return true;
+    leati_graph_fail(c->graph, LEAT_ESHAPE,
+                     "target of output '%s': expected shape %s, class numbers, for metric '%s', received %s",
+                     leati_model_output_name(c->model, metric->output),
+                     leati_shape_text(want, sizeof want, expected.rank, expected.shape), metric->name,
+                     leati_shape_text(got, sizeof got, given->rank, given->shape));
+    return false;
+}
+
 static void lower_metric(context *c, int index) {
     const leati_metric *metric = &c->model->compiled.metrics[index];
+    if (!check_class_numbers(c, metric)) return;
     leati_value values = c->program->predictions[metric->output], targets = LEATI_NONE;
     if (metric->lower)
         values = metric->lower(c->graph, &metric->options, c->targets[metric->output], values);

@@ -84,6 +84,20 @@ def vectors():
     return model
 
 
+def transfer():
+    """A base that is called with training=False, which has no effect: fit calls the model with training=True, which
+    reaches all calls inside; predict does so with False."""
+    x = L.Input((5, 5, 1), name="x")
+    base = keras.Sequential([L.Input((5, 5, 1)), L.Conv2D(2, 2), L.BatchNormalization(), L.Dropout(0.0)], name="base")
+    frozen = keras.Sequential([L.Input((5, 5, 1)), L.Conv2D(2, 2), L.BatchNormalization()], name="frozen")
+    frozen.trainable = False
+    y = L.Concatenate()([base(x, training=False), frozen(x, training=False)])
+    y = L.BatchNormalization(name="still")(L.Dense(3, name="d")(L.Flatten()(y)), training=False)
+    model = keras.Model(x, L.Dense(2, name="head")(y), name="transfer")
+    model.compile(keras.optimizers.SGD(0.05), "mse")
+    return model
+
+
 def batch(model, random):
     """Returns a batch of data that suits the model."""
     x = random.normal(0.0, 1.0, (4,) + model.input_shape[1:]).astype("float32")
@@ -110,6 +124,11 @@ def written_again(path):
             archive.writestr(info, data)
 
 
+def weights_of(model):
+    """Returns the weights in the order of 2.3.1: layer by layer, the trainable weights of a nested model first."""
+    return [w.numpy() for layer in model.layers for w in layer.trainable_weights + layer.non_trainable_weights]
+
+
 def members_of(prefix, values):
     """Returns the arrays under numbered names."""
     return collections.OrderedDict(("%s%d" % (prefix, i), np.array(v)) for i, v in enumerate(values))
@@ -121,7 +140,8 @@ def case(root, build):
     name = "open_" + build.__name__
     random = store.random_for("files/" + name)
     model = build()
-    model.set_weights([random.normal(0.0, 0.4, w.shape) for w in model.weights])
+    model.set_weights([random.uniform(0.5, 1.5, w.shape) if w.name == "moving_variance" else
+                       random.normal(0.0, 0.4, w.shape) for w in model.weights])
     if build is vectors:
         model.layers[0].set_weights([MATRIX])
     x, t = batch(model, random)
@@ -136,13 +156,13 @@ def case(root, build):
                                   "file": name + ".keras", "weights": [w.path for w in model.weights]})
     members.update(members_of("x", [x]))
     members.update(members_of("t", [t]))
-    members.update(members_of("w", model.get_weights()))
+    members.update(members_of("w", weights_of(model)))
     members.update(members_of("y", [model.predict_on_batch(x)]))
     members["loss"] = np.array([model.test_on_batch(x, t, return_dict=True)["loss"]], dtype="float32")
     for step in range(1, 11):
         model.train_on_batch(x, t)
         if step in (1, 3, 10):
-            members.update(members_of("s%d_w" % step, model.get_weights()))
+            members.update(members_of("s%d_w" % step, weights_of(model)))
     store.save("%s/%s.npz" % (root, name), members)
 
 
@@ -169,6 +189,6 @@ def weights(root):
 def run(root):
     """Records all cases."""
     os.makedirs(root, exist_ok=True)
-    for build in (classes, labels, columns, pieces, own, vectors):
+    for build in (classes, labels, columns, pieces, own, vectors, transfer):
         case(root, build)
     weights(root)

@@ -55,6 +55,6 @@ leati_value leati_attending_masked(leati_graph *g, leati_value scores, leati_val
 leati_value leati_attending_dropped(const leati_lowering *lowering, leati_value weights, double rate,
                                     int64_t seed) {
     uint64_t stream = seed == INT64_MIN ? lowering->stream : leati_mix((uint64_t)seed, 0);
-    if (lowering->mode != LEATI_TRAIN || !(rate > 0)) return weights;
+    if (!leati_lowering_in_training(lowering) || !(rate > 0)) return weights;
     return leati_dropout(lowering->graph, weights, (float)rate, 0, stream);
 }

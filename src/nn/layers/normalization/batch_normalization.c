@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* BatchNormalization: gamma (x - mean) / sqrt(variance + epsilon) + beta, with the moments over all axes but one.  In
  * training, a frozen layer of Keras 2.3.1 uses the moments of the batch, but does not update its moving averages; a
- * frozen layer of current Keras uses its moving averages.
+ * frozen layer of tf.keras and current Keras uses its moving averages, like each layer that is called with training=False.
  * Source: keras.layers.BatchNormalization; Ioffe and Szegedy 2015, algorithms 1 and 2. */
 #include "base/error.h"
 #include "nn/layers/common_fields.h"
@@ -11,7 +11,8 @@ typedef struct config {
     int64_t axis; /* negative: from the end */
     double momentum, epsilon;
     bool center, scale;
-    bool as_keras3; /* set for files of current Keras */
+    bool as_keras3;   /* set for files of current Keras */
+    bool as_tf_keras; /* set for images in files of tf.keras: a frozen layer is that of current Keras */
     leati_weight_config beta, gamma;
     leati_initializer *moving_mean_initializer, *moving_variance_initializer;
 } config;
@@ -28,6 +29,11 @@ static const leati_field fields[] = {LEATI_FIELD(config, axis, LEATI_FIELD_INT, 
                                      LEATI_FIELD(config, moving_variance_initializer, LEATI_FIELD_INITIALIZER,
                                                  "\"ones\""),
                                      LEATI_AS_KERAS3_FIELD(config),
+                                     {.key = "as_tf_keras",
+                                      .kind = LEATI_FIELD_BOOL,
+                                      .offset = offsetof(config, as_tf_keras),
+                                      .preset = "false",
+                                      .later = true},
                                      {.key = NULL}};
 
 static int axis_of(const config *c, int rank) {
@@ -96,7 +102,8 @@ static leati_value normalise(const leati_layer *layer, leati_lowering *lowering,
     leati_graph *g = lowering->graph;
     weights w = weights_of(layer, lowering);
     leati_attrs attrs = {.batch_norm = {.epsilon = (float)c->epsilon}};
-    if (lowering->mode != LEATI_TRAIN || (c->as_keras3 && !leati_lowering_trains(lowering, layer))) {
+    const bool infers = (c->as_keras3 || c->as_tf_keras) && !leati_lowering_trains(lowering, layer);
+    if (!leati_lowering_in_training(lowering) || infers) {
         leati_value apply_inputs[] = {x, w.gamma, w.beta, w.mean, w.variance};
         return leati_graph_node(g, LEATI_OP_BATCH_NORM_APPLY, &attrs, 5, apply_inputs, NULL);
     }

@@ -145,7 +145,7 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
                              .inputs = {inputs[0]},
                              .masks = {LEATI_NONE}};
     (void)input_count;
-    if (lowering->mode == LEATI_TRAIN) {
+    if (leati_lowering_in_training(lowering)) {
         bool mixed = leati_graph_store_bf16(lowering->graph, false);
         normalise(layer, lowering);
         leati_graph_store_bf16(lowering->graph, mixed);

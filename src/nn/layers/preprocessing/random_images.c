@@ -33,7 +33,7 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
                   const leati_value *inputs, leati_value *outputs) {
     (void)input_count;
     outputs[0] = as_float(lowering->graph, inputs[0]);
-    if (lowering->mode == LEATI_TRAIN)
+    if (leati_lowering_in_training(lowering))
         outputs[0] =
             leati_graph_fail(lowering->graph, LEAT_ENOTSUP,
                              "leat does not train with %s, but predicts and evaluates; remove the layer "
@@ -211,7 +211,7 @@ static void lower_flip(const leati_layer *layer, leati_lowering *lowering, int i
     leati_graph *g = lowering->graph;
     leati_value x = as_float(g, inputs[0]);
     (void)input_count;
-    if (lowering->mode == LEATI_TRAIN) {
+    if (leati_lowering_in_training(lowering)) {
         x = leati_image_value(g, x, c->data_format);
         if (c->mode != VERTICAL) x = flipped(lowering, x, 2);
         if (c->mode != HORIZONTAL) x = flipped(lowering, x, 1);

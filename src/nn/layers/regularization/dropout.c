@@ -88,7 +88,7 @@ static uint64_t stream_of(const config *c, const leati_lowering *lowering) {
 }
 
 static bool drops(const config *c, const leati_lowering *lowering) {
-    return lowering->mode == LEATI_TRAIN && c->rate > 0 && c->rate < 1;
+    return leati_lowering_in_training(lowering) && c->rate > 0 && c->rate < 1;
 }
 
 /* Returns the axes along which noise_shape is 1, as bits; sets *failed if noise_shape does not fit. */

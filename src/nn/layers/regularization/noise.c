@@ -44,7 +44,7 @@ static void lower_noise(const leati_layer *layer, leati_lowering *lowering, int 
     const config *c = layer->config;
     (void)input_count;
     outputs[0] = inputs[0];
-    if (lowering->mode != LEATI_TRAIN) return;
+    if (!leati_lowering_in_training(lowering)) return;
     outputs[0] = leati_add(lowering->graph, inputs[0], normal(c, lowering, inputs[0], 0, c->amount));
 }
 
@@ -53,7 +53,7 @@ static void lower_dropout(const leati_layer *layer, leati_lowering *lowering, in
     const config *c = layer->config;
     (void)input_count;
     outputs[0] = inputs[0];
-    if (lowering->mode != LEATI_TRAIN || !(c->amount > 0 && c->amount < 1)) return;
+    if (!leati_lowering_in_training(lowering) || !(c->amount > 0 && c->amount < 1)) return;
     double stddev = sqrt(c->amount / (1 - c->amount));
     outputs[0] = leati_mul(lowering->graph, inputs[0], normal(c, lowering, inputs[0], 1, stddev));
 }

@@ -155,7 +155,7 @@ static leati_value unfold(leati_graph *g, leati_value x, int64_t batch, int64_t 
 static leati_value dropout_mask(leati_lowering *lowering, double rate, const leati_desc *image,
                                 uint64_t stream) {
     int64_t dims[LEAT_MAX_RANK + 1] = {4};
-    if (lowering->mode != LEATI_TRAIN || !(rate > 0 && rate < 1)) return LEATI_NONE;
+    if (!leati_lowering_in_training(lowering) || !(rate > 0 && rate < 1)) return LEATI_NONE;
     memcpy(dims + 1, image->shape, (size_t)image->rank * sizeof dims[0]);
     leati_value ones = leati_full(lowering->graph, image->rank + 1, dims, 1.0f);
     return leati_dropout(lowering->graph, ones, (float)rate, 0, stream);

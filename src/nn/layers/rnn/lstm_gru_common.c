@@ -121,7 +121,7 @@ void leati_recurrent_weight_path(const leati_layer *layer, int index, char *out,
 /* Returns dropout factors (gates, N, size), constant over time; LEATI_NONE without dropout. */
 static leati_value dropout_mask(const leati_recurrent *c, leati_lowering *lowering, double rate, int64_t n,
                                 int64_t size, uint64_t stream) {
-    if (lowering->mode != LEATI_TRAIN || !(rate > 0 && rate < 1)) return LEATI_NONE;
+    if (!leati_lowering_in_training(lowering) || !(rate > 0 && rate < 1)) return LEATI_NONE;
     const int64_t dims[] = {gates_of(c->cell), n, size};
     leati_value ones = leati_full(lowering->graph, 3, dims, 1.0f);
     uint32_t shared = c->implementation == 2 ? 1u : 0u; /* axis 0 (the gates) */
