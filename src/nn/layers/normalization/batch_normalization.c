@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* BatchNormalization: gamma (x - mean) / sqrt(variance + epsilon) + beta, with the moments over all axes but one.  In
  * training, a frozen layer of Keras 2.3.1 uses the moments of the batch, but does not update its moving averages; a
- * frozen layer of tf.keras and current Keras uses its moving averages, like each layer that is called with training=False.
+ * frozen layer of tf.keras and current Keras uses its moving averages, like a layer that is called with training=False.
  * Source: keras.layers.BatchNormalization; Ioffe and Szegedy 2015, algorithms 1 and 2. */
 #include "base/error.h"
 #include "nn/layers/common_fields.h"
