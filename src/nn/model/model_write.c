@@ -13,8 +13,8 @@ static leat_status no_memory(const leat_model *model, leat_error *err) {
     return leati_fail(err, LEAT_ENOMEM, "no memory for the configuration of model '%s'", model->name);
 }
 
-/* Writes a tensor, with the arguments of the call that reads it (NULL: none).  The calls of a nested model count from 1:
- * in Keras, call 0 is the model's own graph. */
+/* Writes a tensor, with the arguments of the call that reads it (NULL: none).  The calls of a nested model count from
+ * 1: in Keras, call 0 is the model's own graph. */
 static json_t *source_value(const leat_model *model, const leati_source *source, json_t *arguments) {
     const leati_member *member = &model->members[source->layer];
     json_int_t call = source->call + (member->model ? 1 : 0);
