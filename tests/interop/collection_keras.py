@@ -67,9 +67,9 @@ def silence(layer, argument):
 
 
 def listed(values):
-    """Returns a list of arrays, whatever a model takes or gives."""
+    """Returns a list of arrays, whatever a model takes or gives; Keras orders a dictionary by its keys."""
     if isinstance(values, dict):
-        values = list(values.values())
+        values = [values[key] for key in sorted(values)]
     return [np.asarray(v) for v in (values if isinstance(values, (list, tuple)) else [values])]
 
 
