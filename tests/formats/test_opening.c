@@ -211,6 +211,12 @@ static void training_of_a_call_is_ignored_as_in_current_keras(void **state) {
     check_continuation(FILES "open_transfer.keras", "open_transfer");
 }
 
+/* An output that a nested Functional makes. */
+static void nested_models_make_outputs(void **state) {
+    (void)state;
+    check_continuation(FILES "open_nested.keras", "open_nested");
+}
+
 /* A call with training=False, and frozen BatchNormalizations, go on as in tf.keras from a copy of the model, from
  * its text and from the file that leat writes. */
 static void training_of_a_call_is_kept(void **state) {
@@ -555,6 +561,7 @@ int main(void) {
         cmocka_unit_test(what_is_not_given_is_kept_from_the_file),
         cmocka_unit_test(options_of_losses_mean_what_they_mean_in_keras),
         cmocka_unit_test(training_of_a_call_is_ignored_as_in_current_keras),
+        cmocka_unit_test(nested_models_make_outputs),
         cmocka_unit_test(training_of_a_call_is_kept),
         cmocka_unit_test(training_of_older_calls),
         cmocka_unit_test(an_unknown_class_with_a_named_tensor),

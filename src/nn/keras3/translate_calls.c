@@ -368,6 +368,13 @@ static leat_status flatten(const json_t *value, json_t *out, leat_error *err) {
     return LEAT_OK;
 }
 
+/* Returns the number of a nested model's call as leat counts: the first call is 1.  In input_layers and output_layers,
+ * Keras counts the calls of a Functional from 1, too, but those of a Sequential from 0. */
+static json_int_t number_of_call(const json_t *maker, json_int_t number) {
+    bool from_0 = strcmp(leati_item_class(maker), "Sequential") == 0 || number == 0;
+    return from_0 && number < INT32_MAX ? number + 1 : number;
+}
+
 static leat_status translate_ends(json_t *config, const char *key, const json_t *layers, leat_error *err) {
     json_t *list = json_array(), *end;
     size_t index;
@@ -375,9 +382,8 @@ static leat_status translate_ends(json_t *config, const char *key, const json_t 
     if (status == LEAT_OK) json_array_foreach(list, index, end) {
             const json_t *maker = find_item(layers, json_string_value(json_array_get(end, 0)));
             json_t *number = json_array_get(end, 1);
-            if (maker && leati_item_is_model(maker) && json_is_array(first_call(maker)) == 0 &&
-                json_integer_value(number) < INT32_MAX)
-                json_integer_set(number, json_integer_value(number) + 1);
+            if (maker && leati_item_is_model(maker) && json_is_array(first_call(maker)) == 0)
+                json_integer_set(number, number_of_call(maker, json_integer_value(number)));
         }
     if (status == LEAT_OK && json_object_set(config, key, list) != 0) status = no_memory(err);
     json_decref(list);

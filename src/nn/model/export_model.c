@@ -297,8 +297,11 @@ static leat_status add_members(const leat_model *model, bool functional, leati_k
     return LEAT_OK;
 }
 
+/* In input_layers and output_layers, Keras counts the calls of a nested Functional from 1, and all others from 0. */
 static json_t *history_value(const leat_model *model, const leati_source *source) {
-    return json_pack("[s, i, i]", leati_member_name(model, source->layer), (int)source->call,
+    const leat_model *nested = model->members[source->layer].model;
+    bool from_1 = nested && strcmp(nested->class_name, "Sequential") != 0;
+    return json_pack("[s, i, i]", leati_member_name(model, source->layer), (int)source->call + from_1,
                      (int)source->tensor);
 }
 

@@ -98,6 +98,17 @@ def transfer():
     return model
 
 
+def nested():
+    """The output is that of a nested Functional's second call, which Keras counts from 1 there, and not elsewhere."""
+    i = L.Input((4,), name="i")
+    inner = keras.Model(i, L.Dense(3, activation="tanh", name="d")(i), name="inner")
+    x = L.Input((4,), name="x")
+    y = L.Concatenate()([inner(x), L.Dense(1, name="e")(x)])
+    model = keras.Model(x, inner(y), name="nested")
+    model.compile(keras.optimizers.SGD(0.1), "mse")
+    return model
+
+
 def batch(model, random):
     """Returns a batch of data that suits the model."""
     x = random.normal(0.0, 1.0, (4,) + model.input_shape[1:]).astype("float32")
@@ -189,6 +200,6 @@ def weights(root):
 def run(root):
     """Records all cases."""
     os.makedirs(root, exist_ok=True)
-    for build in (classes, labels, columns, pieces, own, vectors, transfer):
+    for build in (classes, labels, columns, pieces, own, vectors, transfer, nested):
         case(root, build)
     weights(root)
