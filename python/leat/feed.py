@@ -2,6 +2,7 @@
 """The feed: batches of a data set, made ahead of time by workers, in order."""
 
 import atexit
+import os
 import pickle
 import random as _random
 import sys
@@ -14,6 +15,7 @@ from leat.errors import ArgumentError, DataError, Error, PickleError
 _KINDS = {"thread": 1, "process": 2, "fork": 2}
 _SHUFFLES = {"none": 0, "batches": 1, "samples": 2, "window": 3}
 _REMAINDERS = {"uneven": 0, "drop": 1, "pad": 2}
+_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _NO_MEMORY, _NO_FILE = 4, 5  # codes of leat_status
 _LARGEST_BATCH = 1 << 36  # bytes of address space for a batch; memory is used for what batches need
 
@@ -147,7 +149,9 @@ class Feed:
         source = self._source
         command = None
         if self.kind == "process":
-            command = [sys.executable, *_interpreter_flags(), "-c", "from leat._helper import main; main()"]
+            # The new interpreter may not look for modules where this one has found leat.
+            start = f"import sys; sys.path.append({_FOLDER!r}); from leat._helper import main; main()"
+            command = [sys.executable, *_interpreter_flags(), "-c", start]
         arguments = dict(
             self._options,
             make=source.make,

@@ -297,6 +297,21 @@ class Programs(unittest.TestCase):
         self.assertNotEqual(done.returncode, 0)
         self.assertIn('if __name__ == "__main__":', done.stderr)
 
+    def test_a_module_found_by_a_changed_path(self):
+        places = [os.path.dirname(os.path.dirname(leat.__file__)), os.path.dirname(data_sets.__file__)]
+        code = (
+            f"import sys; sys.path[:0] = {places!r}\n"
+            "import data_sets, leat\n"
+            "if __name__ == '__main__':\n"
+            "    with leat.Feed(data_sets.Batches()) as feed: print(len(list(feed)))\n"
+        )
+        path = os.path.join(self.folder.name, "script.py")
+        with open(path, "w") as file:
+            file.write(code)
+        environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        done = subprocess.run([sys.executable, path], capture_output=True, text=True, env=environment, timeout=120)
+        self.assertEqual(done.stdout, "17\n", done.stderr)
+
     def test_classes_of_the_main_module(self):
         code = (
             "import leat\n"
