@@ -209,7 +209,7 @@ bool leati_activation_halves(const leati_activation *activation) {
 
 leati_value leati_activation_lower(const leati_activation *activation, leati_graph *graph, leati_value x) {
     if (activation->kind == LEATI_ACTIVATION_LINEAR) return x;
-    if (activation->object) return leati_custom_activation_lower(activation->object, graph, x);
+    if (activation->object) return leati_part_lower(activation->object, graph, x);
     if (descriptors[activation->kind].chain) return descriptors[activation->kind].chain(graph, x);
     return leati_eltwise_of(graph, x, descriptors[activation->kind].eltwise);
 }

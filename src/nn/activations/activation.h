@@ -86,9 +86,8 @@ bool leati_activation_eltwise(const leati_activation *activation, leati_eltwise 
 /* Adds the ops of the activation; linear adds none.  Softmax is over the last axis. */
 leati_value leati_activation_lower(const leati_activation *activation, leati_graph *graph, leati_value x);
 
-/* For nn/activations/custom.c: makes the callee of a custom activation, and adds its call. */
+/* Makes the callee of a custom activation. */
 void leati_custom_activation_prepare(leati_part_object *object);
-leati_value leati_custom_activation_lower(const leati_part_object *object, leati_graph *graph, leati_value x);
 
 /* The kind of a field whose member is a leati_activation. */
 #define LEATI_FIELD_ACTIVATION (&leati_field_activation)

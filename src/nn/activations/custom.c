@@ -7,15 +7,6 @@ static const leat_activation_definition *definition_of(const leati_callee *calle
     return ((const leati_part_object *)(const void *)callee)->part->definition;
 }
 
-static leat_status infer(const leati_callee *callee, int input_count, const leati_desc *inputs,
-                         leati_desc *outputs, leat_error *err) {
-    (void)callee;
-    (void)input_count;
-    (void)err;
-    outputs[0] = inputs[0];
-    return LEAT_OK;
-}
-
 static leat_activation_call call_of(const leati_callee *callee, const leati_callee_run *run) {
     const leati_part_object *object = (const void *)callee;
     const leati_desc *x = &run->inputs[0];
@@ -46,15 +37,7 @@ static leat_status backward(const leati_callee *callee, const leati_callee_run *
 void leati_custom_activation_prepare(leati_part_object *object) {
     const leat_activation_definition *d = object->part->definition;
     object->callee = (leati_callee){.output_count = 1,
-                                    .infer = infer,
+                                    .infer = leati_part_infer_same,
                                     .forward = forward,
                                     .backward = d->backward ? backward : NULL};
-}
-
-leati_value leati_custom_activation_lower(const leati_part_object *object, leati_graph *graph,
-                                          leati_value x) {
-    leati_value y = LEATI_INVALID;
-    if (x < 0) return LEATI_INVALID;
-    leati_graph_call(graph, &object->callee, false, 0, 1, &x, &y);
-    return y;
 }

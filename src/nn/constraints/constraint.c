@@ -181,7 +181,7 @@ static leati_value rescale(leati_graph *graph, leati_value w, leati_value desire
 
 leati_value leati_constraint_lower(const leati_constraint *constraint, leati_graph *graph, leati_value w) {
     if (constraint->kind == LEATI_CONSTRAINT_NONE) return w;
-    if (constraint->object) return leati_custom_constraint_lower(constraint->object, graph, w);
+    if (constraint->object) return leati_part_lower(constraint->object, graph, w);
     if (constraint->kind == LEATI_CONSTRAINT_NON_NEG) {
         leati_value positive = leati_binary_of(graph, LEATI_GREATER_EQUAL, w, leati_scalar(graph, 0.0f));
         return leati_mul(graph, w, positive);

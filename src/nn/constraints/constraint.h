@@ -49,9 +49,8 @@ const char *leati_constraint_name_at(int index);
 /* Returns the constrained weight; w itself if there is no constraint. */
 leati_value leati_constraint_lower(const leati_constraint *constraint, leati_graph *graph, leati_value w);
 
-/* For nn/constraints/custom.c: makes the callee of a custom constraint, and adds its call. */
+/* Makes the callee of a custom constraint. */
 void leati_custom_constraint_prepare(leati_part_object *object);
-leati_value leati_custom_constraint_lower(const leati_part_object *object, leati_graph *graph, leati_value w);
 
 /* The kind of a field whose member is a leati_constraint; null is a constraint of kind none. */
 #define LEATI_FIELD_CONSTRAINT (&leati_field_constraint)

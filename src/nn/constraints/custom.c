@@ -5,15 +5,6 @@
 #include "base/error.h"
 #include "nn/constraints/constraint.h"
 
-static leat_status infer(const leati_callee *callee, int input_count, const leati_desc *inputs,
-                         leati_desc *outputs, leat_error *err) {
-    (void)callee;
-    (void)input_count;
-    (void)err;
-    outputs[0] = inputs[0];
-    return LEAT_OK;
-}
-
 static leat_status forward(const leati_callee *callee, const leati_callee_run *run, leat_error *err) {
     const leati_part_object *object = (const void *)callee;
     const leat_constraint_definition *d = object->part->definition;
@@ -30,13 +21,5 @@ static leat_status forward(const leati_callee *callee, const leati_callee_run *r
 }
 
 void leati_custom_constraint_prepare(leati_part_object *object) {
-    object->callee = (leati_callee){.output_count = 1, .infer = infer, .forward = forward};
-}
-
-leati_value leati_custom_constraint_lower(const leati_part_object *object, leati_graph *graph,
-                                          leati_value w) {
-    leati_value constrained = LEATI_INVALID;
-    if (w < 0) return LEATI_INVALID;
-    leati_graph_call(graph, &object->callee, false, 0, 1, &w, &constrained);
-    return constrained;
+    object->callee = (leati_callee){.output_count = 1, .infer = leati_part_infer_same, .forward = forward};
 }

@@ -51,16 +51,7 @@ static leat_status check_key(const leat_layer_definition *d, int index, leat_err
     const leat_layer_key *key = &d->keys[index];
     if ((unsigned)key->kind > LEAT_KEY_CONSTRAINT)
         return leati_fail(err, LEAT_EINVAL, "key '%s': unknown kind %d", key->key, (int)key->kind);
-    size_t bytes = key_kinds[key->kind].bytes;
-    if (bytes > 0 && (key->offset > d->config_bytes || d->config_bytes - key->offset < bytes))
-        return leati_fail(err, LEAT_EINVAL, "key '%s': its member lies outside of config_bytes (%zu)",
-                          key->key, d->config_bytes);
-    if (key->kind == LEAT_KEY_CHOICE && !key->choices)
-        return leati_fail(err, LEAT_EINVAL, "key '%s': its choices are missing", key->key);
-    for (int before = 0; before < index; ++before)
-        if (strcmp(d->keys[before].key, key->key) == 0)
-            return leati_fail(err, LEAT_EINVAL, "key '%s' is listed twice", key->key);
-    return LEAT_OK;
+    return leati_key_check(d->keys, index, key_kinds[key->kind].bytes, d->config_bytes, err);
 }
 
 static leat_status check_keys(const leat_layer_definition *d, int *count, leat_error *err) {
@@ -86,33 +77,21 @@ static leat_status check_definition(const leat_layer_definition *d, leat_error *
     return LEAT_OK;
 }
 
-/* Rounds up to the alignment of any type. */
-static size_t aligned(size_t bytes) {
-    const size_t step = _Alignof(max_align_t);
-    return (bytes + step - 1) / step * step;
-}
-
 static leat_status make_fields(leati_custom *custom, leat_error *err) {
     const leat_layer_definition *d = &custom->definition;
     int count;
     LEATI_TRY(check_keys(d, &count, err));
-    custom->parts = aligned(sizeof(leati_custom_config));
-    custom->settings = aligned(custom->parts + (size_t)count * sizeof(leati_custom_part));
+    custom->parts = leati_align_for_any(sizeof(leati_custom_config));
+    custom->settings = leati_align_for_any(custom->parts + (size_t)count * sizeof(leati_custom_part));
     custom->fields = leati_calloc((size_t)count + 1, sizeof *custom->fields);
     if (!custom->fields)
         return leati_fail_memory(err, ((size_t)count + 1) * sizeof *custom->fields, "a layer's keys");
     for (int i = 0; i < count; ++i) {
         const leat_layer_key *key = &d->keys[i];
         bool member = key_kinds[key->kind].bytes > 0;
-        custom->fields[i] =
-            (leati_field){.key = key->key,
-                          .kind = key_kinds[key->kind].kind,
-                          .offset = member ? custom->settings + key->offset
-                                           : custom->parts + (size_t)i * sizeof(leati_custom_part),
-                          .preset = key->preset,
-                          .choices = key->choices,
-                          .minimum = key->minimum,
-                          .limited = key->limited};
+        size_t offset =
+            member ? custom->settings + key->offset : custom->parts + (size_t)i * sizeof(leati_custom_part);
+        custom->fields[i] = leati_key_field(key, key_kinds[key->kind].kind, offset);
     }
     return LEAT_OK;
 }

@@ -40,10 +40,38 @@ static const struct {
     [LEAT_KEY_NUMBERS] = {LEATI_FIELD_NUMBERS, sizeof(leat_layer_numbers)},
 };
 
-/* Returns the offset of the user's struct in an object, which is aligned for any type. */
-static size_t settings_offset(void) {
+size_t leati_align_for_any(size_t offset) {
     const size_t step = _Alignof(max_align_t);
-    return (sizeof(leati_part_object) + step - 1) / step * step;
+    return (offset + step - 1) / step * step;
+}
+
+/* Returns the offset of the user's struct in an object. */
+static size_t settings_offset(void) {
+    return leati_align_for_any(sizeof(leati_part_object));
+}
+
+leat_status leati_key_check(const leat_layer_key *keys, int index, size_t bytes, size_t config_bytes,
+                            leat_error *err) {
+    const leat_layer_key *key = &keys[index];
+    if (bytes > 0 && (key->offset > config_bytes || config_bytes - key->offset < bytes))
+        return leati_fail(err, LEAT_EINVAL, "key '%s': its member lies outside of config_bytes (%zu)",
+                          key->key, config_bytes);
+    if (key->kind == LEAT_KEY_CHOICE && !key->choices)
+        return leati_fail(err, LEAT_EINVAL, "key '%s': its choices are missing", key->key);
+    for (int before = 0; before < index; ++before)
+        if (strcmp(keys[before].key, key->key) == 0)
+            return leati_fail(err, LEAT_EINVAL, "key '%s' is listed twice", key->key);
+    return LEAT_OK;
+}
+
+leati_field leati_key_field(const leat_layer_key *key, const leati_field_kind *kind, size_t offset) {
+    return (leati_field){.key = key->key,
+                         .kind = kind,
+                         .offset = offset,
+                         .preset = key->preset,
+                         .choices = key->choices,
+                         .minimum = key->minimum,
+                         .limited = key->limited};
 }
 
 static leat_status check_key(const leati_part_spec *spec, int index, leat_error *err) {
@@ -52,16 +80,7 @@ static leat_status check_key(const leati_part_spec *spec, int index, leat_error 
         return leati_fail(err, LEAT_EINVAL,
                           "key '%s': expected the kind INT, FLOAT, BOOL, CHOICE or NUMBERS, received %d",
                           key->key, (int)key->kind);
-    const size_t bytes = key_kinds[key->kind].bytes;
-    if (key->offset > spec->config_bytes || spec->config_bytes - key->offset < bytes)
-        return leati_fail(err, LEAT_EINVAL, "key '%s': its member lies outside of config_bytes (%zu)",
-                          key->key, spec->config_bytes);
-    if (key->kind == LEAT_KEY_CHOICE && !key->choices)
-        return leati_fail(err, LEAT_EINVAL, "key '%s': its choices are missing", key->key);
-    for (int before = 0; before < index; ++before)
-        if (strcmp(spec->keys[before].key, key->key) == 0)
-            return leati_fail(err, LEAT_EINVAL, "key '%s' is listed twice", key->key);
-    return LEAT_OK;
+    return leati_key_check(spec->keys, index, key_kinds[key->kind].bytes, spec->config_bytes, err);
 }
 
 static leat_status check_keys(const leati_part_spec *spec, int *count, leat_error *err) {
@@ -82,13 +101,7 @@ static leat_status make_fields(leati_part *part, leat_error *err) {
     if (!part->fields) return leati_fail_memory(err, ((size_t)count + 1) * sizeof *part->fields, "keys");
     for (int i = 0; i < count; ++i) {
         const leat_layer_key *key = &spec->keys[i];
-        part->fields[i] = (leati_field){.key = key->key,
-                                        .kind = key_kinds[key->kind].kind,
-                                        .offset = settings_offset() + key->offset,
-                                        .preset = key->preset,
-                                        .choices = key->choices,
-                                        .minimum = key->minimum,
-                                        .limited = key->limited};
+        part->fields[i] = leati_key_field(key, key_kinds[key->kind].kind, settings_offset() + key->offset);
     }
     return LEAT_OK;
 }
@@ -280,4 +293,22 @@ json_t *leati_part_value_keras3(const leati_part *parts, leati_part_kind kind, c
     if (!leati_part_find(parts, kind, &object, false)) return NULL;
     return json_pack("{s:s, s:s, s:O, s:s}", "module", "builtins", "class_name", "function", "config", value,
                      "registered_name", "function");
+}
+
+/* ---- Ops ---- */
+
+leat_status leati_part_infer_same(const leati_callee *callee, int input_count, const leati_desc *inputs,
+                                  leati_desc *outputs, leat_error *err) {
+    (void)callee;
+    (void)input_count;
+    (void)err;
+    outputs[0] = inputs[0];
+    return LEAT_OK;
+}
+
+leati_value leati_part_lower(const leati_part_object *object, leati_graph *graph, leati_value x) {
+    leati_value y = LEATI_INVALID;
+    if (x < 0) return LEATI_INVALID;
+    leati_graph_call(graph, &object->callee, false, 0, 1, &x, &y);
+    return y;
 }

@@ -121,9 +121,31 @@ leat_status leati_part_object_write(const leati_part_object *object, const char 
  * part of the list, or without memory. */
 json_t *leati_part_value_keras3(const leati_part *parts, leati_part_kind kind, const json_t *value);
 
+/* ---- Keys, of parts and of custom layers ---- */
+
+/* Checks that the member of a key, of `bytes` bytes (0: the key has no member), lies inside of config_bytes, that a key
+ * of kind CHOICE has choices, and that no key before it has its name.  The kind must be known.  Errors: LEAT_EINVAL. */
+leat_status leati_key_check(const leat_layer_key *keys, int index, size_t bytes, size_t config_bytes,
+                            leat_error *err);
+
+/* Returns the field that reads a key. */
+leati_field leati_key_field(const leat_layer_key *key, const leati_field_kind *kind, size_t offset);
+
+/* Rounds an offset up to the alignment of any type. */
+size_t leati_align_for_any(size_t offset);
+
+/* ---- Ops ---- */
+
 /* Returns the view of an argument of a call. */
 static inline leat_tensor leati_part_view(const leati_desc *desc, void *data) {
     return leat_tensor_view(desc->dtype, desc->rank, desc->shape, data);
 }
+
+/* The `infer` of a callee whose output is like its first input. */
+leat_status leati_part_infer_same(const leati_callee *callee, int input_count, const leati_desc *inputs,
+                                  leati_desc *outputs, leat_error *err);
+
+/* Adds the call of an object with one input and one output, and returns the output. */
+leati_value leati_part_lower(const leati_part_object *object, leati_graph *graph, leati_value x);
 
 #endif

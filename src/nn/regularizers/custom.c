@@ -55,11 +55,3 @@ void leati_custom_regularizer_prepare(leati_part_object *object) {
                                     .forward = forward,
                                     .backward = d->gradient ? backward : NULL};
 }
-
-leati_value leati_custom_regularizer_lower(const leati_part_object *object, leati_graph *graph,
-                                           leati_value x) {
-    leati_value penalty = LEATI_INVALID;
-    if (x < 0) return LEATI_INVALID;
-    leati_graph_call(graph, &object->callee, false, 0, 1, &x, &penalty);
-    return penalty;
-}

@@ -110,7 +110,7 @@ static leati_value penalty(leati_graph *graph, leati_value x, leati_function fun
 leati_value leati_regularizer_lower(const leati_regularizer *regularizer, leati_graph *graph, leati_value x) {
     leati_value total = LEATI_NONE;
     if (regularizer->kind == LEATI_REGULARIZER_NONE) return total;
-    if (regularizer->object) return leati_custom_regularizer_lower(regularizer->object, graph, x);
+    if (regularizer->object) return leati_part_lower(regularizer->object, graph, x);
     if (regularizer->l1 != 0.0f) total = penalty(graph, x, LEATI_FN_ABS, regularizer->l1);
     if (regularizer->l2 != 0.0f) {
         leati_value square = penalty(graph, x, LEATI_FN_SQUARE, regularizer->l2);

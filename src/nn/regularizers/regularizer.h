@@ -45,10 +45,8 @@ const char *leati_regularizer_name_at(int index);
  * batch. */
 leati_value leati_regularizer_lower(const leati_regularizer *regularizer, leati_graph *graph, leati_value x);
 
-/* For nn/regularizers/custom.c: makes the callee of a custom regularizer, and adds its call. */
+/* Makes the callee of a custom regularizer. */
 void leati_custom_regularizer_prepare(leati_part_object *object);
-leati_value leati_custom_regularizer_lower(const leati_part_object *object, leati_graph *graph,
-                                           leati_value x);
 
 /* The kind of a field whose member is a leati_regularizer; null is a regularizer of kind none. */
 #define LEATI_FIELD_REGULARIZER (&leati_field_regularizer)
