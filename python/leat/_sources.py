@@ -67,7 +67,8 @@ class _Source:
 
         An exception of the data is tried again `retries` times, and then travels like a batch.
         """
-        if os.getpid() != self.owner:
+        in_worker_process = os.getpid() != self.owner
+        if in_worker_process:
             workers.set_worker_info(self.info)
         state = random.save_globals() if self.keeps_globals and self.seed_globals else None
         try:
@@ -76,7 +77,7 @@ class _Source:
             random.end()
             if state:
                 random.restore_globals(state)
-            if os.getpid() != self.owner:
+            if in_worker_process:
                 _flush_output()  # A worker process ends without it.
 
     def _try(self, numbers, key, stream):

@@ -190,9 +190,6 @@ class Feed:
 
     def __iter__(self):
         """Iterates over one pass.  A pass that was left before its end is given up: the next one begins."""
-        return self._iterate()
-
-    def _iterate(self):
         native = self._get_native()
         if self._ended:
             return
