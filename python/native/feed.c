@@ -6,13 +6,13 @@
 
 typedef struct feed {
     PyObject ob_base;
-    leat_feed *feed; /* NULL: closed */
-    source functions;
-    PyObject *data;   /* bytes for the helper program */
-    char **command;   /* NULL at the end; NULL: none */
-    bool holds_lock;  /* processes are forked while passes end: the interpreter's lock is held then */
-    bool busy;        /* a thread is in a call */
-    long long copied; /* batches that were copied, because too many others were alive */
+    leat_feed *feed;   /* NULL: closed */
+    source *functions; /* threads that are still making a batch after closing keep it */
+    PyObject *data;    /* bytes for the helper program */
+    char **command;    /* NULL at the end; NULL: none */
+    bool holds_lock;   /* processes are forked while passes end: the interpreter's lock is held then */
+    bool busy;         /* a thread is in a call */
+    long long copied;  /* batches that were copied, because too many others were alive */
 } feed;
 
 /* ---- opening and closing ---- */
@@ -44,11 +44,10 @@ static int read_command(feed *self, PyObject *words) {
     return 0;
 }
 
-static int take_function(PyObject **out, PyObject *function) {
-    if (function == Py_None) return 0;
+static void take_function(PyObject **out, PyObject *function) {
+    if (function == Py_None) return;
     Py_INCREF(function);
     *out = function;
-    return 0;
 }
 
 static char *const names[] = {"make",       "length",    "samples",  "end_pass", "command",     "data",
@@ -94,15 +93,17 @@ static int parse(arguments *a, PyObject *args, PyObject *named) {
 static int open_feed(feed *self, arguments *a) {
     leat_error err = {0};
     leat_sequence sequence;
-    take_function(&self->functions.make, a->make);
-    take_function(&self->functions.length, a->length);
-    take_function(&self->functions.samples, a->samples);
-    take_function(&self->functions.end_pass, a->end_pass);
-    self->functions.workers = a->options.workers > 0 ? (unsigned)a->kind : SOURCE_INLINE;
+    self->functions = PyMem_Calloc(1, sizeof *self->functions);
+    if (!self->functions) return PyErr_NoMemory(), -1;
+    take_function(&self->functions->make, a->make);
+    take_function(&self->functions->length, a->length);
+    take_function(&self->functions->samples, a->samples);
+    take_function(&self->functions->end_pass, a->end_pass);
+    self->functions->workers = a->options.workers > 0 ? (unsigned)a->kind : SOURCE_INLINE;
     if (read_command(self, a->command) != 0) return -1;
     Py_INCREF(a->data);
     self->data = a->data;
-    if (source_sequence(&sequence, &self->functions, a->by_samples, a->generator, a->batch_size,
+    if (source_sequence(&sequence, self->functions, a->by_samples, a->generator, a->batch_size,
                         a->most_bytes) != 0)
         return -1;
     char *bytes = NULL;
@@ -111,7 +112,7 @@ static int open_feed(feed *self, arguments *a) {
     a->options.helper_command = (const char *const *)self->command;
     a->options.helper_data = bytes;
     a->options.helper_data_bytes = (size_t)count;
-    self->holds_lock = a->kind == SOURCE_PROCESSES && self->functions.end_pass;
+    self->holds_lock = a->kind == SOURCE_PROCESSES && self->functions->end_pass;
     if (leat_feed_open_at(&self->feed, &sequence, &a->options, &a->at, &err) == LEAT_OK) return 0;
     raise_error(&err);
     return -1;
@@ -139,19 +140,24 @@ static int close_feed(feed *self) {
         Py_BEGIN_ALLOW_THREADS left = leat_feed_close(&closing);
         Py_END_ALLOW_THREADS
     }
-    /* Threads that still run use the functions: they stay. */
-    if (left) self->functions = (source){0};
+    if (left) self->functions = NULL; /* Neither it nor its objects are freed. */
     return 0;
+}
+
+static void free_functions(source *functions) {
+    if (!functions) return;
+    Py_XDECREF(functions->make);
+    Py_XDECREF(functions->length);
+    Py_XDECREF(functions->samples);
+    Py_XDECREF(functions->end_pass);
+    PyMem_Free(functions);
 }
 
 static void feed_dealloc(PyObject *object) {
     feed *self = (feed *)object;
     PyTypeObject *type = Py_TYPE(object);
     close_feed(self);
-    Py_XDECREF(self->functions.make);
-    Py_XDECREF(self->functions.length);
-    Py_XDECREF(self->functions.samples);
-    Py_XDECREF(self->functions.end_pass);
+    free_functions(self->functions);
     Py_XDECREF(self->data);
     free_command(self);
     freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);

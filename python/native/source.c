@@ -245,7 +245,7 @@ int source_sequence(leat_sequence *out, source *functions, bool by_samples, bool
         out->samples = samples;
         out->get_samples = get_samples;
     }
-    if (functions->end_pass && functions->end_pass != Py_None) out->on_epoch_end = end_pass;
+    if (functions->end_pass) out->on_epoch_end = end_pass;
     out->worker_init = begin_worker;
     out->worker_fini = end_worker;
     int64_t each = most_bytes / batch_size;

@@ -218,6 +218,16 @@ class Faults(unittest.TestCase):
         self.assertEqual(seen, list(range(12)))
         self.assertEqual(stats["timeouts"], 1)
 
+    def test_a_thread_that_is_late_outlives_its_feed(self):
+        feed = leat.Feed(data_sets.Slow(3, 1.5), kind="thread", workers=1, timeout=0.2)
+        with self.assertRaises(leat.LateError):
+            next(iter(feed))
+        feed.close()
+        del feed
+        gc.collect()
+        time.sleep(2)  # Until the thread has made its batch and has ended.
+        self.assertEqual(len(record(data_sets.Batches(), kind="thread", workers=2, seed=1)[0]), 17)
+
     def test_strange_behaviour(self):
         self.assertEqual(self.take("closes_stdin", self.marker)[0], list(range(12)))
 
