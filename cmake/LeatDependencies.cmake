@@ -1,5 +1,18 @@
 # What leat links, each as an imported target.  Debian's package of each: tools/packages.
 find_package(Threads REQUIRED)
+# `pip install .` builds the feed alone where a library of the trainer is missing.
+if(DEFINED SKBUILD AND NOT LEAT_FEED_ONLY)
+  find_package(PkgConfig)
+  if(PKG_CONFIG_FOUND)
+    pkg_check_modules(trainer_libraries QUIET jansson>=2.13 zlib hdf5-serial libxxhash>=0.8 libmd)
+  endif()
+  find_library(DNNL_LIBRARY dnnl)
+  if(NOT trainer_libraries_FOUND OR (LEAT_ONEDNN AND NOT DNNL_LIBRARY))
+    message(WARNING "leat.Model and leat.Predictor are left out: they need jansson, zlib, HDF5, xxhash, libmd and oneDNN with "
+      "their headers (tools/packages names Debian's packages).  leat.Feed is built.")
+    set(LEAT_FEED_ONLY ON)
+  endif()
+endif()
 if(LEAT_FEED_ONLY)
   return()
 endif()

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The module leat._native: its types and its functions. */
+/* The modules leat._native and, with LEAT_TRAINER, leat._trainer: their types and their functions. */
 #include "native.h"
 
 #include "leat/rng.h"
@@ -48,9 +48,17 @@ static PyMethodDef functions[] = {
     {"run_helper", run_helper, METH_VARARGS, "Runs the helper program of a feed until the feed is closed."},
     {0}};
 
+#if defined(LEAT_TRAINER)
+#define MODULE_NAME "leat._trainer"
+#define MODULE_INIT PyInit__trainer
+#else
+#define MODULE_NAME "leat._native"
+#define MODULE_INIT PyInit__native
+#endif
+
 static struct PyModuleDef definition = {.m_base = PyModuleDef_HEAD_INIT,
-                                        .m_name = "leat._native",
-                                        .m_doc = "leat's feed, as C sees it.",
+                                        .m_name = MODULE_NAME,
+                                        .m_doc = "leat, as C sees it.",
                                         .m_size = -1,
                                         .m_methods = functions};
 
@@ -66,8 +74,8 @@ static int add_type(PyObject *module, const char *name, PyType_Spec *spec, PyObj
     return -1;
 }
 
-PyMODINIT_FUNC PyInit__native(void);
-PyMODINIT_FUNC PyInit__native(void) {
+PyMODINIT_FUNC MODULE_INIT(void);
+PyMODINIT_FUNC MODULE_INIT(void) {
     PyObject *module = PyModule_Create(&definition);
     if (!module) return NULL;
     if (add_type(module, "Feed", &feed_spec, NULL) == 0 &&
