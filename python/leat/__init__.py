@@ -10,11 +10,19 @@
 
 from leat._native import version as _version
 from leat.errors import (
+    ArgumentError,
+    BusyError,
     DataError,
+    DtypeError,
     Error,
+    FileError,
+    FormatError,
     LateError,
     MemoryLackError,
+    MissingFileError,
+    NotFoundError,
     PickleError,
+    ShapeError,
     StoppedError,
     WorkerError,
 )
@@ -24,13 +32,57 @@ from leat.workers import WorkerInfo, worker_info
 
 __version__ = _version()
 
+# The trainer is loaded when it is used first: worker processes of a feed do without it.
+_LAZY = {
+    "History": "leat.history",
+    "Model": "leat.model",
+    "Predictor": "leat.predictor",
+    "Source": "leat.native_source",
+    "source": "leat.native_source",
+    "source_help": "leat.native_source",
+}
+
+
+def __getattr__(name):
+    import importlib
+
+    if name == "callbacks":
+        return importlib.import_module("leat.callbacks")
+    if name not in _LAZY:
+        raise AttributeError(f"module 'leat' has no attribute {name!r}")
+    try:
+        value = getattr(importlib.import_module(_LAZY[name]), name)
+    except ImportError as error:
+        if (error.name or "") != "leat._trainer":
+            raise
+        raise ImportError(
+            f"leat.{name} needs leat's trainer, and this leat was built with LEAT_FEED_ONLY: install a wheel, or build it"
+            " with oneDNN, HDF5 and jansson",
+            name=error.name,
+        ) from None
+    globals()[name] = value
+    return value
+
+
+def __dir__():
+    return sorted(set(globals()) | set(_LAZY) | {"callbacks"})
+
+
 __all__ = [
+    "ArgumentError",
+    "BusyError",
     "DataError",
+    "DtypeError",
     "Error",
     "Feed",
+    "FileError",
+    "FormatError",
     "LateError",
     "MemoryLackError",
+    "MissingFileError",
+    "NotFoundError",
     "PickleError",
+    "ShapeError",
     "StoppedError",
     "WorkerError",
     "WorkerInfo",

@@ -38,7 +38,49 @@ class ArgumentError(Error, ValueError):
     """An argument is wrong."""
 
 
-_classes = {1: ArgumentError, 4: MemoryLackError, 8: ArgumentError, 9: DataError, 10: WorkerError, 11: StoppedError, 14: LateError}
+class ShapeError(Error, ValueError):
+    """Shapes do not agree."""
+
+
+class DtypeError(Error, TypeError):
+    """Data types do not agree, or values are no numbers."""
+
+
+class FileError(Error, OSError):
+    """A file could not be read or written."""
+
+
+class FormatError(Error, ValueError):
+    """A file is damaged, or has another format."""
+
+
+class NotFoundError(Error, LookupError):
+    """There is no such layer, name or file."""
+
+
+class MissingFileError(NotFoundError, FileNotFoundError):
+    """There is no such file."""
+
+
+class BusyError(Error, RuntimeError):
+    """Another thread uses the object, and it serves one thread at a time."""
+
+
+_classes = {
+    1: ArgumentError,
+    2: ShapeError,
+    3: DtypeError,
+    4: MemoryLackError,
+    5: FileError,
+    6: FormatError,
+    7: NotFoundError,
+    8: ArgumentError,
+    9: DataError,
+    10: WorkerError,
+    11: StoppedError,
+    14: LateError,
+    16: BusyError,
+}
 
 
 def _make(code, message):

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The modules leat._native and, with LEAT_TRAINER, leat._trainer: their types and their functions. */
 #include "native.h"
+#if defined(LEAT_TRAINER)
+#include "trainer.h"
+#endif
 
 #include "leat/rng.h"
 #include "leat/version.h"
@@ -56,13 +59,20 @@ static PyMethodDef functions[] = {
 #define MODULE_INIT PyInit__native
 #endif
 
+#if !defined(LEAT_TRAINER)
+static int trainer_add(PyObject *module) {
+    (void)module;
+    return 0;
+}
+#endif
+
 static struct PyModuleDef definition = {.m_base = PyModuleDef_HEAD_INIT,
                                         .m_name = MODULE_NAME,
                                         .m_doc = "leat, as C sees it.",
                                         .m_size = -1,
                                         .m_methods = functions};
 
-static int add_type(PyObject *module, const char *name, PyType_Spec *spec, PyObject **out) {
+int add_type(PyObject *module, const char *name, PyType_Spec *spec, PyObject **out) {
     PyObject *type = PyType_FromSpec(spec);
     if (!type) return -1;
     if (out) {
@@ -80,7 +90,7 @@ PyMODINIT_FUNC MODULE_INIT(void) {
     if (!module) return NULL;
     if (add_type(module, "Feed", &feed_spec, NULL) == 0 &&
         add_type(module, "Slot", &slot_spec, &slot_type) == 0 &&
-        add_type(module, "Part", &part_spec, &part_type) == 0)
+        add_type(module, "Part", &part_spec, &part_type) == 0 && trainer_add(module) == 0)
         return module;
     Py_DECREF(module);
     return NULL;

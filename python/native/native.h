@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The extension module leat._native: feeds for Python.  It uses leat's public headers alone. */
+/* What the extension modules leat._native and leat._trainer share: feeds for Python.  They use leat's public headers
+ * alone. */
 #ifndef LEAT_PYTHON_NATIVE_H
 #define LEAT_PYTHON_NATIVE_H
 
@@ -40,6 +41,9 @@ PyObject *raise_error(const leat_error *err);
 /* Return new tuples (kind, [part, ...]) whose parts view the memory of the batch.  keep: the batch in use of the feed
  * is kept if possible, otherwise copied; *copied says which. */
 PyObject *view_batch(leat_feed *feed, const leat_batch *batch, bool *copied);
+
+/* Creates a type and adds it to the module.  out: NULL allowed; receives a further reference. */
+int add_type(PyObject *module, const char *name, PyType_Spec *spec, PyObject **out);
 
 extern PyType_Spec feed_spec, slot_spec, part_spec;
 extern PyObject *slot_type, *part_type;

@@ -273,13 +273,18 @@ int leat_model_weight_count(const leat_model *model) {
     return model ? model->weights.count : 0;
 }
 
-leat_tensor leat_model_weight(const leat_model *model, int index) {
-    if (!model || index < 0 || index >= model->weights.count) return (leat_tensor){0};
+/* Returns a view of a weight whose index is in range. */
+static leat_tensor weight_at(const leat_model *model, int index) {
     const leati_weight *weight = model->weights.entries[model->weights.order[index]];
     char *slab = leati_weights_slab(&model->weights, LEATI_SLAB_WEIGHTS);
-    *model->weights.lent = true;
     return leat_tensor_view(weight->desc.dtype, weight->desc.rank, weight->desc.shape,
                             slab + weight->offset_bytes);
+}
+
+leat_tensor leat_model_weight(const leat_model *model, int index) {
+    if (!model || index < 0 || index >= model->weights.count) return (leat_tensor){0};
+    *model->weights.lent = true;
+    return weight_at(model, index);
 }
 
 leat_status leat_model_weight_into(const leat_model *model, int index, leat_tensor *out, leat_error *err) {
@@ -289,6 +294,41 @@ leat_status leat_model_weight_into(const leat_model *model, int index, leat_tens
     if (index < 0 || index >= model->weights.count)
         return leati_fail_index(err, "weight", index, model->weights.count);
     *out = leat_model_weight(model, index);
+    return LEAT_OK;
+}
+
+static leat_status check_weight_index(const leat_model *model, int index, leat_error *err) {
+    LEATI_GIVEN(model, err);
+    if (index >= 0 && index < model->weights.count) return LEAT_OK;
+    return leati_fail_index(err, "weight", index, model->weights.count);
+}
+
+leat_status leat_model_get_weight(const leat_model *model, int index, const leat_tensor *dst,
+                                  leat_error *err) {
+    LEATI_TRY(check_weight_index(model, index, err));
+    LEATI_GIVEN(dst, err);
+    leat_tensor weight = weight_at(model, index);
+    return leati_prefix(leat_tensor_copy(dst, &weight, NULL, err), err, "weight '%s'",
+                        leat_model_weight_name(model, index));
+}
+
+leat_status leat_model_set_weight(leat_model *model, int index, const leat_tensor *src, leat_error *err) {
+    LEATI_TRY(check_weight_index(model, index, err));
+    LEATI_GIVEN(src, err);
+    leat_tensor weight = weight_at(model, index);
+    LEATI_TRY(leati_prefix(leat_tensor_copy(&weight, src, NULL, err), err, "weight '%s'",
+                           leat_model_weight_name(model, index)));
+    leati_model_weights_changed(model);
+    return LEAT_OK;
+}
+
+leat_status leat_model_weight_shape_into(const leat_model *model, int index, leat_tensor *out,
+                                         leat_error *err) {
+    LEATI_GIVEN(out, err);
+    *out = (leat_tensor){0};
+    LEATI_TRY(check_weight_index(model, index, err));
+    *out = weight_at(model, index);
+    out->data = NULL;
     return LEAT_OK;
 }
 

@@ -1,0 +1,799 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models: loading, compiling, training, evaluating, predicting and saving them."""
+
+import atexit
+import collections.abc
+import json
+import os
+import time
+import weakref
+from typing import Any, Dict, List, Optional, Tuple
+
+from leat import _arrays, _data, _trainer, callbacks as _callbacks
+from leat.errors import ArgumentError, Error, MissingFileError, NotFoundError
+from leat.errors import _make as _make_error
+from leat.history import History
+
+_trainer.set_error_maker(_make_error)
+
+_FORMATS = {"h5": 0, "keras": 1, "onnx": 2, "safetensors": 3}
+_TUNINGS = {"off": 0, "known": 1, "measure": 2}
+
+_open_objects = weakref.WeakSet()
+
+
+def _close_all():
+    """Closes what is open at the end of the program; a call that another thread has not finished is stopped."""
+    until = time.monotonic() + 5
+    for opened in sorted(_open_objects, key=lambda item: isinstance(item, Model)):
+        while True:
+            try:
+                opened.close()
+            except Error:  # It is in use.
+                if isinstance(opened, Model) and time.monotonic() < until:
+                    opened._native.stop()
+                    time.sleep(0.01)
+                    continue
+            break
+
+
+atexit.register(_close_all)
+
+
+class Model:
+    """A model of Keras's layers, which leat trains and runs.
+
+    Model.load(path) and Model.from_json(text) make one.  A model serves one thread at a time; for predictions in other
+    threads there is leat.Predictor.  Long calls release the interpreter's lock, and Ctrl-C ends them between two
+    batches.  Use a model as a context manager, or call close().
+
+    Data of fit, evaluate and predict:
+        - x and y: arrays of NumPy or torch with samples along the first dimension, or lists (by position) or dicts (by
+          the names of the model's inputs and outputs) of them.  They are read where they are.  Integers, bool and
+          float16 to float64 are converted to float32 batch by batch;
+        - leat.source("SPEC"): files that leat itself reads;
+        - a leat.Feed, a keras.utils.Sequence or PyDataset, or an iterable, whose batches are x, (x, y) or
+          (x, y, sample_weight).
+    """
+
+    def __init__(self, native):
+        if not isinstance(native, _trainer.Model):
+            raise TypeError("use Model.load(path) or Model.from_json(text)")
+        self._native = native
+        self._closed = False
+        self._stop = False
+        self.history: Optional[History] = None
+        _open_objects.add(self)
+
+    # ---- making, saving ----
+
+    @classmethod
+    def load(cls, source, compile: bool = True) -> "Model":
+        """Loads a model: a path of a .h5 or .keras file or of an architecture as JSON, or the bytes of such a file.
+
+        compile: False: the optimizer, loss and metrics of the file are not used.
+        """
+        if isinstance(source, (bytes, bytearray, memoryview)):
+            return cls(_trainer.load_memory(source, compile))
+        path = os.fspath(source)
+        try:
+            return cls(_trainer.load(path, compile))
+        except NotFoundError as error:
+            if os.path.exists(path):
+                raise
+            missing = MissingFileError(str(error))
+            missing.code = error.code
+            raise missing from None
+
+    @classmethod
+    def from_json(cls, text: str) -> "Model":
+        """Creates a model from an architecture, such as to_json() or Keras's model.to_json() returned it."""
+        return cls(_trainer.from_json(text))
+
+    def to_json(self) -> str:
+        """Returns the architecture in the form of the Keras that the model came from."""
+        return self._get().to_json()
+
+    def save(self, path, include_optimizer: bool = True) -> None:
+        """Saves the model: .keras (current Keras), .onnx, or any other path: a .h5 file.  The file is replaced atomically."""
+        self._get().save(os.fspath(path), include_optimizer)
+
+    def to_bytes(self, format: str = "h5", include_optimizer: bool = True) -> bytes:
+        """Returns what save() would write: format is "h5", "keras" or "onnx"."""
+        return self._get().save_memory(_choose("format", format, _FORMATS), include_optimizer, False)
+
+    def save_weights(self, path) -> None:
+        """Saves the weights: .weights.h5 (current Keras), .safetensors, or any other path: Keras 2's .h5 file."""
+        self._get().save_weights(os.fspath(path))
+
+    def weights_to_bytes(self, format: str = "h5") -> bytes:
+        """Returns what save_weights() would write: format is "h5", "keras" (.weights.h5) or "safetensors"."""
+        return self._get().save_memory(_choose("format", format, _FORMATS), False, True)
+
+    def load_weights(self, source, by_name: bool = False, skip_mismatch: bool = False, reshape: bool = False) -> None:
+        """Loads weights from a path, or from the bytes of a file of weights."""
+        if isinstance(source, (bytes, bytearray, memoryview)):
+            if skip_mismatch or reshape:
+                raise ArgumentError("skip_mismatch and reshape need the path of a file")
+            self._get().load_weights_memory(source, by_name)
+        else:
+            self._get().load_weights(os.fspath(source), by_name, skip_mismatch, reshape)
+
+    def clone(self, copy_weights: bool = True) -> "Model":
+        """Returns a new model of the same layers, which is not compiled."""
+        return type(self)(self._get().clone(copy_weights))
+
+    def __reduce__(self):
+        return type(self).load, (self.to_bytes("h5"),)
+
+    # ---- compiling ----
+
+    def compile(
+        self,
+        optimizer="rmsprop",
+        loss=None,
+        metrics=None,
+        loss_weights=None,
+        sample_weight_mode=None,
+        weighted_metrics=None,
+        *,
+        arithmetic: Optional[str] = None,
+        keep: bool = False,
+    ) -> None:
+        """Compiles the model, like keras.Model.compile, with a new state of the optimizer.
+
+        Each argument is a name ("adam"), a call ("Adam(learning_rate=0.01)", "AUC(curve=PR)"), a configuration
+        ({"class_name": "Adam", "config": {...}}), an object of Keras with get_config(), or a list (by output) or dict
+        (by the output's name) of such.
+        arithmetic: "keras2" or "keras3"; None: that of the model's file.
+        keep: what is None here stays as it was compiled, or as the file says.
+        """
+        self._get().compile(
+            _text(optimizer),
+            _text(loss),
+            _text(metrics, joins=True),
+            _text(weighted_metrics, joins=True),
+            _text(loss_weights),
+            _text(sample_weight_mode),
+            arithmetic,
+            keep,
+        )
+
+    @property
+    def compiled(self) -> bool:
+        """True if the model can be trained: after compile(), or if its file has an optimizer and a loss."""
+        return self._get().is_compiled()
+
+    @property
+    def metrics_names(self) -> List[str]:
+        """The names of what evaluate() and train_on_batch() return: "loss", then the metrics."""
+        return self._get().metric_names()
+
+    @property
+    def optimizer_config(self) -> Dict[str, Any]:
+        """The optimizer with its current learning rate: {"class_name": ..., "config": {...}}."""
+        return json.loads(self._get().optimizer_config())
+
+    @property
+    def training_config(self) -> Dict[str, Any]:
+        """All arguments of compile, in the form of Keras's files."""
+        return json.loads(self._get().training_config())
+
+    @property
+    def learning_rate(self) -> float:
+        """The optimizer's learning rate; may be set."""
+        return self._get().learning_rate()
+
+    @learning_rate.setter
+    def learning_rate(self, rate: float) -> None:
+        self._get().set_learning_rate(float(rate))
+
+    # ---- training ----
+
+    def fit(
+        self,
+        x=None,
+        y=None,
+        batch_size: Optional[int] = None,
+        epochs: int = 1,
+        verbose=1,
+        callbacks=None,
+        validation_split: float = 0.0,
+        validation_data=None,
+        shuffle=True,
+        class_weight=None,
+        sample_weight=None,
+        initial_epoch: int = 0,
+        steps_per_epoch: Optional[int] = None,
+        validation_steps: Optional[int] = None,
+        validation_freq=1,
+        max_queue_size: int = 10,
+        workers: int = 1,
+        use_multiprocessing: bool = False,
+        *,
+        validation_batch_size: Optional[int] = None,
+        seed: int = 0,
+        threads: int = 0,
+        checkpoints=None,
+        bad_batch: str = "fail",
+        retries: int = 0,
+        timeout: Optional[float] = None,
+        check_finite: bool = False,
+    ) -> History:
+        """Trains the model, like keras.Model.fit, and returns its History.
+
+        x, y, sample_weight: the data (see the class).  batch_size: of arrays; default 32, or that of the model's input.
+        epochs: the number of the last epoch.  verbose: 0: silent, 1: a progress bar, 2: a line per epoch, on stderr.
+        callbacks: objects of leat.callbacks or of Keras, or texts such as "EarlyStopping(patience=3)".
+        validation_data: (x, y), (x, y, sample_weight), or data that gives batches.  validation_split: the last share of
+        arrays, or of a source, for validation.
+        shuffle: True: samples of arrays and sources, batches of a Sequence; False; "batches" or "batch"; "window:N".
+        class_weight: {class: weight}, or {output: {class: weight}}.
+        validation_freq: epochs between validations, or a list of epochs, counted from 1.
+        workers, use_multiprocessing, max_queue_size: of the feed; a Sequence has worker threads of Python, or worker
+        processes with use_multiprocessing.
+        seed: of shuffling, dropout and the data's random numbers.  threads: compute threads; 0: all cores.
+        checkpoints: a folder, or a dict with folder, every_steps, every_seconds, every_epochs, resume, keep: the whole
+        fit can be continued from there.
+        bad_batch, retries, timeout (seconds), check_finite: what happens to batches that fail; a Feed has its own.
+
+        An exception of the data or of a callback, or KeyboardInterrupt, ends training and is raised as itself; the model
+        then has the weights of the last step, and `model.history` what was recorded.
+        """
+        native = self._get()
+        if isinstance(checkpoints, (str, os.PathLike)):
+            checkpoints = {"folder": checkpoints}
+        history = History(self)
+        with _data.Opened() as opened:
+            split = _data.split_validation(opened, x, y, sample_weight, validation_split)
+            if split is not None:
+                (x, y, sample_weight), validation_data = split
+            options = dict(workers=workers, processes=use_multiprocessing, queue=max_queue_size, seed=seed)
+            data = opened.open(
+                self, x, y, sample_weight, batch_size, True, shuffle=shuffle, at_pass=initial_epoch, **options
+            )
+            validation = None
+            if validation_data is not None:
+                parts = _data.validation_parts(validation_data)
+                validation = opened.open(self, *parts, validation_batch_size or batch_size, True, **options)
+            in_python = opened.in_python
+            order, window = _data.read_shuffle(False if data.in_python else shuffle)
+            epoch_list = None if isinstance(validation_freq, int) else [int(epoch) for epoch in validation_freq]
+            arguments = (
+                data.native,
+                validation.native if validation is not None else None,
+                self._describe(callbacks, history),
+                _class_weights(class_weight, self.output_names),
+                _checkpoint_tuple(checkpoints),
+                epoch_list,
+                int(epochs),
+                int(initial_epoch),
+                int(steps_per_epoch or 0),
+                _verbose(verbose),
+                int(validation_steps or 0),
+                1 if epoch_list is not None else int(validation_freq),
+                1 if in_python else int(max_queue_size),
+                0 if in_python else int(workers),
+                bool(use_multiprocessing) and not in_python,
+                int(threads),
+                order,
+                window,
+                int(seed),
+                _choose("bad_batch", bad_batch, {"fail": False, "skip": True}),
+                int(retries),
+                int(timeout * 1000) if timeout and workers and not in_python else 0,
+                bool(check_finite),
+            )
+            self._stop = False
+            self.history = history
+            error, told = native.fit(*arguments)
+            history._fill(*told)
+            verdict = data.verdict()
+            if verdict:
+                history.verdict = verdict
+        self._stop = history.stop_reason is not None
+        if error is not None:
+            raise error
+        return history
+
+    def evaluate(
+        self,
+        x=None,
+        y=None,
+        batch_size: Optional[int] = None,
+        verbose=1,
+        sample_weight=None,
+        steps: Optional[int] = None,
+        callbacks=None,
+        max_queue_size: int = 10,
+        workers: int = 1,
+        use_multiprocessing: bool = False,
+        *,
+        return_dict: bool = False,
+        seed: int = 0,
+        threads: int = 0,
+    ):
+        """Returns the loss, or [loss, metric, ...] in the order of metrics_names, over all samples.
+
+        return_dict: returns a dict.  The other arguments are those of fit.
+        """
+        native = self._get()
+        with _data.Opened() as opened:
+            options = dict(workers=workers, processes=use_multiprocessing, queue=max_queue_size, seed=seed)
+            data = opened.open(self, x, y, sample_weight, batch_size, True, **options)
+            logs = native.evaluate(*self._evaluation(data, callbacks, steps, verbose, options, threads))
+        return self._order(logs, return_dict)
+
+    def predict(
+        self,
+        x,
+        batch_size: Optional[int] = None,
+        verbose=0,
+        steps: Optional[int] = None,
+        callbacks=None,
+        max_queue_size: int = 10,
+        workers: int = 1,
+        use_multiprocessing: bool = False,
+        *,
+        seed: int = 0,
+        threads: int = 0,
+    ):
+        """Returns the predictions of all samples: an array (samples, ...), or a list of arrays for several outputs."""
+        native = self._get()
+        with _data.Opened() as opened:
+            options = dict(workers=workers, processes=use_multiprocessing, queue=max_queue_size, seed=seed)
+            data = opened.open(self, x, None, None, batch_size, False, **options)
+            memories = native.predict(*self._evaluation(data, callbacks, steps, verbose, options, threads))
+        return _outputs(memories)
+
+    def _evaluation(self, data, callbacks, steps, verbose, options, threads):
+        return (
+            data.native,
+            self._describe(callbacks, None),
+            int(steps or 0),
+            _verbose(verbose),
+            1 if data.in_python else int(options["queue"]),
+            0 if data.in_python else int(options["workers"]),
+            bool(options["processes"]) and not data.in_python,
+            int(threads),
+            int(options["seed"]),
+        )
+
+    def _describe(self, callbacks, history):
+        def note(params):
+            if history is not None and not history.params:
+                history.params = params
+
+        if callbacks is None:
+            callbacks = []
+        elif not isinstance(callbacks, (list, tuple)):
+            callbacks = [callbacks]
+        return [{"set_params": note}, *(_callbacks.describe(item, self, note) for item in callbacks)]
+
+    def _order(self, logs, return_dict):
+        names = self.metrics_names
+        if return_dict:
+            return {name: logs[name] for name in names}
+        return [logs[name] for name in names] if len(names) > 1 else logs[names[0]]
+
+    # ---- one batch ----
+
+    def train_on_batch(
+        self, x, y=None, sample_weight=None, class_weight=None, reset_metrics: bool = True, *, return_dict: bool = False
+    ):
+        """Trains on one batch, and returns what evaluate() returns, for this batch.
+
+        reset_metrics: False: metrics accumulate over the calls, as in Keras.
+        """
+        weights = _class_weights(class_weight, self.output_names)
+        logs = self._get().train_on_batch(*self._batch(x, y, sample_weight), weights, reset_metrics)
+        return self._order(logs, return_dict)
+
+    def test_on_batch(self, x, y=None, sample_weight=None, reset_metrics: bool = True, *, return_dict: bool = False):
+        """Returns the loss and the metrics of one batch."""
+        logs = self._get().test_on_batch(*self._batch(x, y, sample_weight), None, reset_metrics)
+        return self._order(logs, return_dict)
+
+    def predict_on_batch(self, x):
+        """Returns the predictions of one batch.  For many small batches leat.Predictor is faster."""
+        return _outputs(self._get().predict_on_batch(self._batch(x, None, None)[0]))
+
+    def reset_metrics(self) -> None:
+        """Begins the metrics of calls with reset_metrics=False anew."""
+        self._get().reset_metrics()
+
+    def _batch(self, x, y, sample_weight):
+        return (
+            _arrays.sort_names(_arrays.name_arrays(x, "x"), self.input_names, "x"),
+            _arrays.sort_names(_arrays.name_arrays(y, "y"), self.output_names, "y"),
+            _arrays.sort_names(_arrays.name_arrays(sample_weight, "sample_weight"), self.output_names, "sample_weight"),
+        )
+
+    # ---- stopping ----
+
+    @property
+    def stop_training(self) -> bool:
+        """Set it to True in a callback, or in any other thread, to end the running call after the current batch."""
+        return self._stop
+
+    @stop_training.setter
+    def stop_training(self, value: bool) -> None:
+        self._stop = bool(value)
+        if value:
+            self._get().stop()
+
+    def publish(self) -> None:
+        """Offers the current weights to the predictors of this model, which take them by sync()."""
+        self._get().publish()
+
+    # ---- looking inside ----
+
+    def summary(self, print_fn=print) -> None:
+        """Prints the table of the layers."""
+        print_fn(self._get().summary())
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+        return json.loads(self._get().summary_json())["model"]
+
+    @property
+    def layers(self) -> "List[Layer]":
+        """The layers, in Keras's order; those of a nested model are in its `layers`."""
+        return [Layer(self, number, row) for number, row in enumerate(self._get().layers()) if row[2] < 0]
+
+    def get_layer(self, name: Optional[str] = None, index: Optional[int] = None) -> "Layer":
+        """Returns a layer by its name ("outer/inner" in a nested model), or by its index in `layers`."""
+        if index is not None:
+            return self.layers[index]
+        rows = self._get().layers()
+        for number in range(len(rows)):
+            if name in (rows[number][0], _path(rows, number)):
+                return Layer(self, number, rows[number])
+        known = ", ".join(row[0] for row in rows)
+        raise NotFoundError(f"there is no layer {name!r}: the model has {known}")
+
+    @property
+    def input_names(self) -> List[str]:
+        """The names of the input layers."""
+        return [name for name, _ in self._get().inputs()]
+
+    @property
+    def output_names(self) -> List[str]:
+        """The names of the output layers."""
+        return [name for name, _ in self._get().outputs()]
+
+    @property
+    def inputs(self) -> Dict[str, Tuple]:
+        """The shapes of the inputs by name: batch dimension first, None where any size is possible."""
+        return dict(self._get().inputs())
+
+    @property
+    def outputs(self) -> Dict[str, Tuple]:
+        """The shapes of the outputs by name."""
+        return dict(self._get().outputs())
+
+    @property
+    def input_shape(self):
+        """The shape of the input, or a list of shapes."""
+        shapes = [shape for _, shape in self._get().inputs()]
+        return shapes[0] if len(shapes) == 1 else shapes
+
+    @property
+    def output_shape(self):
+        """The shape of the output, or a list of shapes."""
+        shapes = [shape for _, shape in self._get().outputs()]
+        return shapes[0] if len(shapes) == 1 else shapes
+
+    def count_params(self) -> int:
+        """Returns the number of all numbers in the weights."""
+        return sum(_product(shape) for _, shape, _ in self._get().weights())
+
+    # ---- weights ----
+
+    @property
+    def weights(self) -> "Weights":
+        """The weights by name: model.weights["dense_1/kernel:0"] is a copy, and assigning an array changes the model."""
+        return Weights(self)
+
+    def get_weights(self) -> list:
+        """Returns copies of all weights, in Keras's order."""
+        return [self._read_weight(i, shape) for i, (_, shape, _) in enumerate(self._get().weights())]
+
+    def set_weights(self, weights) -> None:
+        """Sets all weights: a list of arrays in the order of get_weights()."""
+        rows = self._get().weights()
+        if len(weights) != len(rows):
+            raise ArgumentError(f"the model has {len(rows)} weights, received {len(weights)}")
+        arrays = [_weight_array(weight, row) for weight, row in zip(weights, rows)]
+        for index, array in enumerate(arrays):
+            self._get().set_weight(index, array)
+
+    def copy_weights(self, other: "Model") -> None:
+        """Copies all weights of another model, for example into a target network."""
+        self._get().copy_weights(other._get())
+
+    def _read_weight(self, index, shape):
+        import numpy
+
+        array = numpy.empty(shape, numpy.float32)
+        self._get().get_weight(index, array)
+        return array
+
+    def initialize(self, seed: int) -> None:
+        """Draws all weights with a seed."""
+        self._get().set("seed", int(seed))
+
+    def reset_states(self) -> None:
+        """Sets the states of all stateful layers to zero."""
+        self._get().reset_states()
+
+    # ---- freezing ----
+
+    def freeze(self, pattern: str = "*") -> int:
+        """Freezes the layers whose names or paths match a glob pattern.  Takes effect at the next compile.
+
+        Returns the number of layers.
+        """
+        return self._get().set_trainable(pattern, False, True)
+
+    def unfreeze(self, pattern: str = "*") -> int:
+        """Makes the layers trainable whose names match; the opposite of freeze."""
+        return self._get().set_trainable(pattern, True, True)
+
+    # ---- settings ----
+
+    @property
+    def device(self) -> str:
+        """Where the model computes: "cpu", "cuda", "cuda:1", "auto"; may be set."""
+        return self._get().device()
+
+    @device.setter
+    def device(self, name: str) -> None:
+        self._get().set("device", name)
+
+    def set_threads(self, threads: int) -> None:
+        """Sets the number of compute threads of the calls for one batch."""
+        self._get().set("threads", threads)
+
+    def set_deterministic(self, on: bool = True) -> None:
+        """Makes results the same bytes for any number of compute threads."""
+        self._get().set("deterministic", int(on))
+
+    def set_gradient_checkpointing(self, on: bool = True) -> None:
+        """Lets training steps use less memory and more time, with the same numbers."""
+        self._get().set("gradient_checkpointing", int(on))
+
+    def set_dtype_policy(self, policy: str) -> None:
+        """Sets the policy of all layers: "float32" or "mixed_bfloat16"."""
+        self._get().set("dtype_policy", policy)
+
+    def set_tuning(self, tuning: str) -> None:
+        """Sets how kernels are chosen: "off", "known" or "measure"."""
+        self._get().set("tuning", _choose("tuning", tuning, _TUNINGS))
+
+    # ---- the end ----
+
+    def close(self) -> None:
+        """Frees the model.  Predictors that were made from it go on."""
+        self._native.close()
+        self._closed = True
+        _open_objects.discard(self)
+
+    def _get(self):
+        if self._closed:
+            raise Error("the model is closed")
+        return self._native
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.close()
+
+    def __repr__(self):
+        if self._closed:
+            return "<leat.Model, closed>"
+        return f"<leat.Model {self.name!r}: {self.inputs} -> {self.outputs}>"
+
+
+class Layer:
+    """A layer of a model."""
+
+    def __init__(self, model, number, row):
+        self.model = model
+        self.name: str = row[0]
+        self.class_name: str = row[1]
+        self._number = number
+        self._weights = row[5]
+        self._inputs, self._outputs = row[6], row[7]
+
+    @property
+    def trainable(self) -> bool:
+        """True if training changes the layer's weights; may be set, which takes effect at the next compile."""
+        return self.model._get().layers()[self._number][3]
+
+    @trainable.setter
+    def trainable(self, value: bool) -> None:
+        self.model._get().set_trainable(_path(self.model._get().layers(), self._number), bool(value), False)
+
+    @property
+    def layers(self) -> "List[Layer]":
+        """The layers of a nested model."""
+        rows = self.model._get().layers()
+        return [Layer(self.model, number, row) for number, row in enumerate(rows) if row[2] == self._number]
+
+    def get_config(self) -> Dict[str, Any]:
+        """Returns the configuration, as Keras's get_config()."""
+        return json.loads(self.model._get().layer_config(self._number))
+
+    @property
+    def input_shape(self):
+        """The shape of the input of the layer's first call, or a list of shapes."""
+        return self._inputs[0] if len(self._inputs) == 1 else self._inputs
+
+    @property
+    def output_shape(self):
+        """The shape of the output of the layer's first call, or a list of shapes."""
+        return self._outputs[0] if len(self._outputs) == 1 else self._outputs
+
+    def _rows(self):
+        rows = self.model._get().weights()
+        indices = self.model._get().layers()[self._number][5]
+        return [(index, rows[index]) for index in indices]
+
+    @property
+    def weight_names(self) -> List[str]:
+        """The names of the weights, for model.weights."""
+        return [row[0] for _, row in self._rows()]
+
+    def get_weights(self) -> list:
+        """Returns copies of the layer's weights."""
+        return [self.model._read_weight(index, row[1]) for index, row in self._rows()]
+
+    def set_weights(self, weights) -> None:
+        """Sets the layer's weights: arrays in the order of get_weights()."""
+        rows = self._rows()
+        if len(weights) != len(rows):
+            raise ArgumentError(f"layer {self.name!r} has {len(rows)} weights, received {len(weights)}")
+        arrays = [_weight_array(weight, row) for weight, (_, row) in zip(weights, rows)]
+        for (index, _), array in zip(rows, arrays):
+            self.model._get().set_weight(index, array)
+
+    def count_params(self) -> int:
+        """Returns the number of all numbers in the weights."""
+        return sum(_product(row[1]) for _, row in self._rows())
+
+    def __repr__(self):
+        return f"<leat.Layer {self.name!r}: {self.class_name}, {self.input_shape} -> {self.output_shape}>"
+
+
+class Weights(collections.abc.Mapping):
+    """The weights of a model by name, in Keras's order."""
+
+    def __init__(self, model):
+        self._model = model
+
+    def _find(self, name):
+        for index, row in enumerate(self._model._get().weights()):
+            if row[0] == name or row[0].split(":")[0] == name:
+                return index, row
+        raise KeyError(name)
+
+    def __getitem__(self, name):
+        index, row = self._find(name)
+        return self._model._read_weight(index, row[1])
+
+    def __setitem__(self, name, value):
+        index, row = self._find(name)
+        self._model._get().set_weight(index, _weight_array(value, row))
+
+    def __iter__(self):
+        return iter([row[0] for row in self._model._get().weights()])
+
+    def __len__(self):
+        return len(self._model._get().weights())
+
+    def trainable(self, name) -> bool:
+        """Returns True if training changes the weight."""
+        return self._find(name)[1][2]
+
+    def __repr__(self):
+        rows = self._model._get().weights()
+        return "<leat.Weights: " + ", ".join(f"{name} {shape}" for name, shape, _ in rows) + ">"
+
+
+def _path(rows, number):
+    """Returns the path of a layer, such as "outer/inner"."""
+    name, parent = rows[number][0], rows[number][2]
+    return name if parent < 0 else f"{_path(rows, parent)}/{name}"
+
+
+def _product(shape):
+    count = 1
+    for size in shape:
+        count *= size
+    return count
+
+
+def _weight_array(value, row):
+    import numpy
+
+    array = numpy.ascontiguousarray(_arrays.to_array(value, row[0]))
+    if array.shape != row[1]:
+        if value is not None and numpy.shape(value) == row[1]:
+            return array.reshape(row[1])  # ascontiguousarray has made an array of a scalar
+        raise ArgumentError(f"weight {row[0]!r}: expected the shape {row[1]}, received {array.shape}")
+    return array
+
+
+def _outputs(memories):
+    import numpy
+
+    arrays = [numpy.asarray(memory) for memory in memories]
+    return arrays[0] if len(arrays) == 1 else arrays
+
+
+def _choose(name, value, known):
+    if value not in known:
+        raise ArgumentError(f"{name} is {value!r}, expected one of {', '.join(repr(word) for word in known)}")
+    return known[value]
+
+
+def _verbose(value):
+    return 1 if value == "auto" else int(value)
+
+
+def _plain(value):
+    """Returns a part of a configuration as JSON has it."""
+    if value is None or isinstance(value, (str, bool, int, float)):
+        return value
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if hasattr(value, "get_config"):
+        return {"class_name": type(value).__name__, "config": _plain(value.get_config())}
+    if hasattr(value, "item"):
+        return value.item()
+    if callable(value) and hasattr(value, "__name__"):
+        return value.__name__
+    raise ArgumentError(f"expected a name or a configuration, received {value!r}")
+
+
+def _text(value, joins=False):
+    value = _plain(value)
+    if value is None or isinstance(value, str):
+        return value
+    if joins and isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return ", ".join(value) or None
+    return json.dumps(value)
+
+
+def _class_weights(value, outputs):
+    if value is None:
+        return None
+    if not isinstance(value, dict):
+        raise ArgumentError("class_weight: expected a dict {class: weight}, or {output: {class: weight}}")
+    by_output = value if all(isinstance(item, dict) for item in value.values()) and value else None
+    if by_output is None:
+        if len(outputs) != 1:
+            raise ArgumentError(f"class_weight: the model has the outputs {', '.join(outputs)}: pass a dict for each")
+        by_output = {outputs[0]: value}
+    return [(name, [(int(key), float(item)) for key, item in pairs.items()]) for name, pairs in by_output.items()]
+
+
+def _checkpoint_tuple(options):
+    if options is None:
+        return None
+    known = {"folder", "every_steps", "every_seconds", "every_epochs", "resume", "keep"}
+    if not isinstance(options, dict) or "folder" not in options or not set(options) <= known:
+        raise ArgumentError(f"checkpoints: expected a folder, or a dict with folder and some of {', '.join(sorted(known))}")
+    return (
+        os.fspath(options["folder"]),
+        int(options.get("every_steps", 0)),
+        int(options.get("every_seconds", 0) * 1000),
+        int(options.get("every_epochs", 1)),
+        bool(options.get("resume", False)),
+        int(options.get("keep", 2)),
+    )

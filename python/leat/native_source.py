@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sources: data that leat itself reads from files.  Their workers never touch the interpreter."""
+
+from typing import List, Optional, Tuple
+
+from leat import _trainer
+from leat.errors import ArgumentError, Error
+from leat.errors import _make as _make_error
+
+_trainer.set_error_maker(_make_error)
+
+_PARTS = ("input", "target", "sample_weight")
+
+
+class Source:
+    """The data that a SPEC names: leat.source("idx:images.gz,labels.gz?scale=1/255").
+
+    It is data of Model.fit, evaluate and predict, and of leat.Feed, whose batches are then (x, y) or
+    (x, y, sample_weight), with a list of arrays where there are several.
+
+    len(source) is the number of batches of a pass.  Use it as a context manager, or call close().
+    """
+
+    def __init__(self, spec: str, batch_size: int = 32, *, _data=None):
+        from leat.model import _open_objects
+
+        if batch_size < 1:
+            raise ArgumentError(f"batch_size is {batch_size}, expected at least 1")
+        self.spec = spec
+        self.batch_size = batch_size
+        self._closed = False
+        self._data = _trainer.source_data(spec, batch_size) if _data is None else _data
+        _open_objects.add(self)
+
+    def __len__(self):
+        length = self._get().length()
+        if length is None:
+            raise TypeError("this source has no length")
+        return length
+
+    @property
+    def samples(self) -> Optional[int]:
+        """The number of samples; None if it is not known."""
+        return self._get().samples()
+
+    @property
+    def arrays(self) -> List[Tuple[str, str, str, Tuple[int, ...]]]:
+        """The arrays of a batch: (part, name, dtype, shape of a sample); part: "input", "target" or "sample_weight"."""
+        return [(_PARTS[part], name, dtype, shape) for part, name, dtype, shape in self._get().spec()[1]]
+
+    def split(self, share: float) -> Tuple["Source", "Source"]:
+        """Returns two sources: the first samples, and the last `share` of them.  This source stays open."""
+        return self._parts(share)
+
+    def _parts(self, share):
+        whole = _trainer.source_data(self.spec, self.batch_size)
+        first, last = whole.split(share)
+        return tuple(Source(self.spec, self.batch_size, _data=part) for part in (first, last))
+
+    def close(self) -> None:
+        """Closes the files.  A feed or an array that reads from them has to be closed first."""
+        if not self._closed:
+            self._data.close()
+            self._closed = True
+
+    def _get(self):
+        if self._closed:
+            raise Error("the source is closed")
+        return self._data
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.close()
+
+    def __repr__(self):
+        return f"<leat.Source {self.spec!r}, batch_size={self.batch_size}{', closed' if self._closed else ''}>"
+
+
+def source(spec: str, batch_size: int = 32) -> Source:
+    """Opens the data that a SPEC names, "KIND:PATH[,PATH...][?KEY=VALUE&...]": see source_help()."""
+    return Source(spec, batch_size)
+
+
+def source_help() -> str:
+    """Returns a description of SPECs: kinds, options, examples."""
+    return _trainer.source_help()
