@@ -485,19 +485,21 @@ LEAT_API LEAT_CHECKED leat_status leat_model_weight_into(const leat_model *model
                                                          leat_error *err);
 LEAT_API const char *leat_model_weight_name(const leat_model *model, int index);
 
-/** Copy a weight into the caller's memory, and the caller's memory into a weight; `index` is that of
- *  leat_model_weight.  Unlike leat_model_weight these functions lend no memory of the model, so that convolutions keep
- *  their packed weights, and they convert between data types as leat_tensor_copy does.
- *  @param dst, src  A contiguous tensor with the weight's shape.
+/** Copies a weight into the caller's memory.  Unlike leat_model_weight this function lends no memory of the model, so
+ *  that convolutions keep their packed weights.
+ *  @param index  As in leat_model_weight.
+ *  @param dst  A contiguous tensor with the weight's shape; data types are converted as by leat_tensor_copy.
  *  Errors: LEAT_EINVAL the index, or data is NULL; LEAT_ESHAPE another shape; LEAT_EDTYPE unknown data type. */
-LEAT_API LEAT_CHECKED leat_status leat_model_get_weight(const leat_model *model, int index,
+LEAT_API LEAT_CHECKED leat_status leat_model_weight_get(const leat_model *model, int index,
                                                         const leat_tensor *dst, leat_error *err);
-LEAT_API LEAT_CHECKED leat_status leat_model_set_weight(leat_model *model, int index, const leat_tensor *src,
+/** Copies the caller's memory into a weight.
+ *  @param src  As `dst` of leat_model_weight_get.  Errors: as in leat_model_weight_get. */
+LEAT_API LEAT_CHECKED leat_status leat_model_weight_set(leat_model *model, int index, const leat_tensor *src,
                                                         leat_error *err);
 /** Gives the data type and the shape of a weight; `data` is NULL.
  *  @param[out] out  The shape; zeroed on failure.  Errors: LEAT_EINVAL the index. */
-LEAT_API LEAT_CHECKED leat_status leat_model_weight_shape_into(const leat_model *model, int index,
-                                                               leat_tensor *out, leat_error *err);
+LEAT_API LEAT_CHECKED leat_status leat_model_weight_shape(const leat_model *model, int index,
+                                                          leat_tensor *out, leat_error *err);
 
 /** Copies all weights of the model `from`, like model.set_weights(from.get_weights()); this updates a target network in
  *  reinforcement learning.  Weights are matched by their order; names may differ.  After a failure nothing has changed.

@@ -56,8 +56,8 @@ def __getattr__(name):
         if (error.name or "") != "leat._trainer":
             raise
         raise ImportError(
-            f"leat.{name} needs leat's trainer, and this leat was built with LEAT_FEED_ONLY: install a wheel, or build it"
-            " with oneDNN, HDF5 and jansson",
+            f"leat.{name} needs leat's trainer, and this leat was built with LEAT_FEED_ONLY: install a wheel, or build"
+            " leat with oneDNN, HDF5 and jansson",
             name=error.name,
         ) from None
     globals()[name] = value

@@ -26,7 +26,7 @@ def to_array(value, what):
         return array if dtype.isnative else array.astype(dtype.newbyteorder("="))
     if dtype.kind == "f" or dtype.name in ("bfloat16", "float8_e4m3fn", "float8_e5m2"):
         return array.astype(numpy.float32)
-    raise DtypeError(f"{what}: expected an array of numbers, received one of {dtype}: convert it first, to float32 for example")
+    raise DtypeError(f"{what}: expected an array of numbers, received one of {dtype}: convert it to float32, say")
 
 
 def name_arrays(value, what):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The data of fit, evaluate and predict: arrays, sources, feeds, sequences and iterables, as the extension reads them."""
+"""The data of fit, evaluate and predict, as the extension reads it."""
 
 from leat import _arrays, _sources, _trainer
-from leat.errors import ArgumentError
+from leat.errors import ArgumentError, Error
 from leat.feed import Feed
 from leat.native_source import Source
 
@@ -176,7 +176,9 @@ class _Stream(_Native):
     def _learn(self, model, batch):
         parts = self._parts(batch)
         if not parts or parts[0][2].ndim == 0:
-            raise ArgumentError(f"a batch of the data is {type(batch).__name__}: expected x, (x, y) or (x, y, sample_weight)")
+            raise ArgumentError(
+                f"a batch of the data is a {type(batch).__name__}: expected x, (x, y) or (x, y, sample_weight)"
+            )
         self._dtypes = [array.dtype for _, _, array in parts]
         self._keys = [(part, name) for part, name, _ in parts]
         sides = {0: list(model.inputs.items()), 1: list(model.outputs.items()), 2: list(model.outputs.items())}
@@ -211,7 +213,10 @@ class _Stream(_Native):
         ]
 
     def verdict(self):
-        return self._feed.verdict() if isinstance(self._feed, Feed) else None
+        try:
+            return self._feed.verdict() if isinstance(self._feed, Feed) else None
+        except Error:
+            return None  # Another thread, or the end of the program, has closed the feed.
 
     def _close_feed(self):
         self._iterator = self._first = None
@@ -227,7 +232,7 @@ _END = object()
 
 
 def _bounds(sizes, shape):
-    """Returns the largest sizes that later batches may have: those of the first batch, but more where the model allows."""
+    """Returns the largest sizes of later batches: those of the first batch, but more where the model has None."""
     free = [False] * len(sizes)
     if shape is not None and len(shape) == len(sizes) + 1:
         free = [size is None for size in shape[1:]]
@@ -237,7 +242,7 @@ def _bounds(sizes, shape):
 
 
 def _make_feed(data, shuffle, at_pass, options):
-    """Returns (an iterable with a pass per iteration, a function that returns its length or None, whether to close it)."""
+    """Returns (an iterable with a pass per iteration, a function that returns its length or None, True to close it)."""
     if isinstance(data, Feed):
         return data, (None if data._source.generator else lambda: len(data)), False
     common = dict(workers=options["workers"], max_queue_size=options["queue"], seed=options["seed"])

@@ -54,6 +54,7 @@ class _Source:
     keeps_globals = False  # The batches are made by the caller, whose global generators must stay as they are.
 
     info = None  # the WorkerInfo of worker processes
+    native = None  # the data of a native source
 
     def __init__(self, data):
         self.data = data

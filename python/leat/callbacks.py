@@ -15,8 +15,8 @@ class Callback:
     model: the leat.Model; `self.model.stop_training = True` ends the fit.
     params: a dict with epochs, steps, samples, batch_size, verbose, do_validation and metrics.
 
-    logs: a dict of floats.  What on_epoch_end adds to it becomes a part of the history.  Methods that are not overridden
-    cost nothing.  An exception ends the call, and is raised by it.
+    logs: a dict of floats.  What on_epoch_end adds to it becomes a part of the history.  Methods that are not
+    overridden cost nothing.  An exception ends the call, and is raised by it.
     """
 
     def __init__(self):
@@ -252,7 +252,8 @@ def _overrides(callback, name):
     if getattr(Callback, name, None) is function:
         return None
     module = getattr(function, "__module__", "") or ""
-    if module.startswith(("keras", "tensorflow", "tf_keras")) and getattr(function, "__qualname__", "") == f"Callback.{name}":
+    keras = module.startswith(("keras", "tensorflow", "tf_keras"))
+    if keras and getattr(function, "__qualname__", "") == f"Callback.{name}":
         return None  # the empty method of Keras's base class
     return method
 
@@ -296,7 +297,8 @@ def describe(callback, model, note_params):
             hooks[name] = _adapt(name, methods)
     if not hooks and set_params is None:
         raise TypeError(
-            f"a {type(callback).__name__} is no callback: expected an object with methods such as on_epoch_end(epoch, logs)"
+            f"a {type(callback).__name__} is no callback: expected an object with methods such as"
+            " on_epoch_end(epoch, logs)"
         )
 
     def pass_params(params):

@@ -41,7 +41,8 @@ class Feed:
         - an object whose item i is batch i (keras.utils.Sequence, keras.utils.PyDataset, a list of batches);
         - with batch_size: an object whose item i is sample i (a map-style data set of torch), or arrays with a common
           first dimension, alone or in a dict, list or tuple;
-        - an iterable, or a function without arguments that returns one: then one worker makes all batches.
+        - an iterable, or a function without arguments that returns one: then one worker makes all batches;
+        - a leat.source("SPEC"), whose workers are threads that never touch the interpreter (kind="fork": processes).
     batch_size: samples of a batch; None: the items of `data` are batches.
     collate: makes a batch of a list of samples; default: leat's default_collate, which stacks arrays and numbers.
     drop_last: leaves out the last samples if they do not fill a batch.
@@ -93,6 +94,9 @@ class Feed:
         _check("bad_batch", bad_batch, ("fail", "skip"))
         _check("remainder", remainder, _REMAINDERS)
         self._source = _choose_source(data, batch_size, collate, drop_last)
+        if self._source.native is not None:
+            batch_size = self._source.native.spec()[0]
+            kind = "thread" if kind == "process" else kind  # Its workers never touch the interpreter.
         self._source.retries = retries
         self._source.skips = bad_batch == "skip"
         if seed_globals and workers and kind == "thread":
@@ -163,9 +167,12 @@ class Feed:
             at_pass=at_pass,
             at_batch=at_batch,
         )
+        make = _native.Feed
+        if source.native is not None:
+            make, arguments["native"] = source.feed_type, source.native
         for most in (_LARGEST_BATCH, 1 << 32, 1 << 29):
             try:
-                self._native = _native.Feed(most_bytes=most, **arguments)
+                self._native = make(most_bytes=most, **arguments)
                 break
             except Error as error:  # A limit of address space or of file sizes may be lower.
                 if most == 1 << 29 or error.code not in (_NO_MEMORY, _NO_FILE):
@@ -224,6 +231,8 @@ class Feed:
                 self._ended = True
             return _END
         kind, parts = taken
+        if self._source.native is not None:
+            return self._source.unpack(parts)
         if kind == _pack.EXCEPTION:
             self._raise(parts)
         return _pack.unpack(parts)
@@ -341,6 +350,8 @@ def _check(name, value, known):
 def _choose_source(data, batch_size, collate, drop_last):
     if batch_size is not None and batch_size < 1:
         raise ArgumentError(f"batch_size is {batch_size}, expected at least 1")
+    if hasattr(data, "_feed_source"):
+        return data._feed_source(batch_size, collate, drop_last)
     if batch_size is not None and collate is None and _sources.holds_arrays(data):
         return _sources.Arrays(data, batch_size, drop_last)
     if hasattr(data, "__getitem__") and hasattr(data, "__len__"):

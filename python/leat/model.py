@@ -95,7 +95,7 @@ class Model:
         return self._get().to_json()
 
     def save(self, path, include_optimizer: bool = True) -> None:
-        """Saves the model: .keras (current Keras), .onnx, or any other path: a .h5 file.  The file is replaced atomically."""
+        """Saves the model as .keras (current Keras), .onnx or, for any other path, .h5; the file is replaced atomically."""
         self._get().save(os.fspath(path), include_optimizer)
 
     def to_bytes(self, format: str = "h5", include_optimizer: bool = True) -> bytes:
@@ -233,14 +233,14 @@ class Model:
         workers, use_multiprocessing, max_queue_size: of the feed; a Sequence has worker threads of Python, or worker
         processes with use_multiprocessing.
         seed: of shuffling, dropout and the data's random numbers.  threads: compute threads; 0: all cores.
-        checkpoints: a folder, or a dict with folder, every_steps, every_seconds, every_epochs, resume, keep: the whole
-        fit can be continued from there.
+        checkpoints: a folder, or a dict with folder, every_steps, every_seconds, every_epochs, resume, keep: the fit
+        can be continued from there.
         bad_batch, retries, timeout (seconds), check_finite: what happens to batches that fail; a Feed has its own.
 
-        An exception of the data or of a callback, or KeyboardInterrupt, ends training and is raised as itself; the model
-        then has the weights of the last step, and `model.history` what was recorded.
+        An exception of the data or of a callback, or KeyboardInterrupt, ends training and is raised as itself; the
+        model then has the weights of the last step, and `model.history` what was recorded.
         """
-        native = self._get()
+        native = self._get_compiled()
         if isinstance(checkpoints, (str, os.PathLike)):
             checkpoints = {"folder": checkpoints}
         history = History(self)
@@ -257,6 +257,8 @@ class Model:
                 parts = _data.validation_parts(validation_data)
                 validation = opened.open(self, *parts, validation_batch_size or batch_size, True, **options)
             in_python = opened.in_python
+            samples = data.native.samples()
+            history.params = {"steps": steps_per_epoch or data.native.length(), "samples": samples}
             order, window = _data.read_shuffle(False if data.in_python else shuffle)
             epoch_list = None if isinstance(validation_freq, int) else [int(epoch) for epoch in validation_freq]
             arguments = (
@@ -317,7 +319,7 @@ class Model:
 
         return_dict: returns a dict.  The other arguments are those of fit.
         """
-        native = self._get()
+        native = self._get_compiled()
         with _data.Opened() as opened:
             options = dict(workers=workers, processes=use_multiprocessing, queue=max_queue_size, seed=seed)
             data = opened.open(self, x, y, sample_weight, batch_size, True, **options)
@@ -361,7 +363,8 @@ class Model:
 
     def _describe(self, callbacks, history):
         def note(params):
-            if history is not None and not history.params:
+            if history is not None:
+                params.update({name: value for name, value in history.params.items() if not params.get(name)})
                 history.params = params
 
         if callbacks is None:
@@ -386,12 +389,12 @@ class Model:
         reset_metrics: False: metrics accumulate over the calls, as in Keras.
         """
         weights = _class_weights(class_weight, self.output_names)
-        logs = self._get().train_on_batch(*self._batch(x, y, sample_weight), weights, reset_metrics)
+        logs = self._get_compiled().train_on_batch(*self._batch(x, y, sample_weight), weights, reset_metrics)
         return self._order(logs, return_dict)
 
     def test_on_batch(self, x, y=None, sample_weight=None, reset_metrics: bool = True, *, return_dict: bool = False):
         """Returns the loss and the metrics of one batch."""
-        logs = self._get().test_on_batch(*self._batch(x, y, sample_weight), None, reset_metrics)
+        logs = self._get_compiled().test_on_batch(*self._batch(x, y, sample_weight), None, reset_metrics)
         return self._order(logs, return_dict)
 
     def predict_on_batch(self, x):
@@ -493,7 +496,7 @@ class Model:
 
     @property
     def weights(self) -> "Weights":
-        """The weights by name: model.weights["dense_1/kernel:0"] is a copy, and assigning an array changes the model."""
+        """The weights by name: model.weights["dense_1/kernel:0"] is a copy; assigning an array changes the model."""
         return Weights(self)
 
     def get_weights(self) -> list:
@@ -584,6 +587,12 @@ class Model:
         if self._closed:
             raise Error("the model is closed")
         return self._native
+
+    def _get_compiled(self):
+        native = self._get()
+        if not native.is_compiled():
+            raise ArgumentError("the model is not compiled: call compile(optimizer, loss) first")
+        return native
 
     def __enter__(self):
         return self
@@ -788,7 +797,8 @@ def _checkpoint_tuple(options):
         return None
     known = {"folder", "every_steps", "every_seconds", "every_epochs", "resume", "keep"}
     if not isinstance(options, dict) or "folder" not in options or not set(options) <= known:
-        raise ArgumentError(f"checkpoints: expected a folder, or a dict with folder and some of {', '.join(sorted(known))}")
+        names = ", ".join(sorted(known))
+        raise ArgumentError(f"checkpoints: expected a folder, or a dict with folder and some of {names}")
     return (
         os.fspath(options["folder"]),
         int(options.get("every_steps", 0)),

@@ -3,7 +3,7 @@
 
 from typing import List, Optional, Tuple
 
-from leat import _trainer
+from leat import _sources, _trainer
 from leat.errors import ArgumentError, Error
 from leat.errors import _make as _make_error
 
@@ -57,6 +57,12 @@ class Source:
         first, last = whole.split(share)
         return tuple(Source(self.spec, self.batch_size, _data=part) for part in (first, last))
 
+    def _feed_source(self, batch_size, collate, drop_last):
+        if collate is not None or drop_last:
+            raise ArgumentError("a leat.source has no collate and no drop_last")
+        same = batch_size is None or batch_size == self.batch_size
+        return _Batches(self._get() if same else _trainer.source_data(self.spec, batch_size))
+
     def close(self) -> None:
         """Closes the files.  A feed or an array that reads from them has to be closed first."""
         if not self._closed:
@@ -76,6 +82,29 @@ class Source:
 
     def __repr__(self):
         return f"<leat.Source {self.spec!r}, batch_size={self.batch_size}{', closed' if self._closed else ''}>"
+
+
+class _Batches(_sources._Source):
+    """What a leat.Feed knows of a source."""
+
+    feed_type = _trainer.Feed
+    make = length = samples = None
+
+    def __init__(self, native):
+        super().__init__(None)
+        self.native = native
+        self.by_samples = native.samples() is not None
+        self._parts = [part for part, _, _, _ in native.spec()[1]]
+
+    def unpack(self, memories):
+        """Returns x, (x, y) or (x, y, sample_weight) of a batch."""
+        import numpy
+
+        parts = ([], [], [])
+        for part, memory in zip(self._parts, memories):
+            parts[part].append(numpy.asarray(memory))
+        found = [arrays[0] if len(arrays) == 1 else arrays for arrays in parts if arrays]
+        return found[0] if len(found) == 1 else tuple(found)
 
 
 def source(spec: str, batch_size: int = 32) -> Source:

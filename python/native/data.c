@@ -8,12 +8,12 @@ static PyObject *data_alloc(void) {
     return allocate_object(data_type);
 }
 
-data *data_of(PyObject *object) {
+data_set *data_of(PyObject *object) {
     if ((PyObject *)Py_TYPE(object) != data_type) {
         PyErr_SetString(PyExc_TypeError, "expected data of leat._trainer");
         return NULL;
     }
-    data *d = (data *)object;
+    data_set *d = (data_set *)object;
     if (d->sequence.size) return d;
     leat_error err = {0};
     leat_error_set_text(&err, LEAT_EINVAL, "the data is closed");
@@ -21,14 +21,14 @@ data *data_of(PyObject *object) {
     return NULL;
 }
 
-static void release_kept(data *d) {
+static void release_kept(data_set *d) {
     for (int i = 0; d->kept && i < KEPT_BATCHES * d->sequence.spec.tensor_count; ++i)
         array_close(&d->kept[i]);
     PyMem_Free(d->kept);
     d->kept = NULL;
 }
 
-static void close_data(data *d) {
+static void close_data(data_set *d) {
     release_kept(d);
     Py_BEGIN_ALLOW_THREADS leat_sequence_destroy(&d->sequence);
     Py_END_ALLOW_THREADS array_set_close(&d->arrays);
@@ -37,13 +37,13 @@ static void close_data(data *d) {
 }
 
 static void data_dealloc(PyObject *self) {
-    close_data((data *)self);
+    close_data((data_set *)self);
     free_object(self);
 }
 
 static PyObject *data_close(PyObject *self, PyObject *nothing) {
     (void)nothing;
-    data *d = (data *)self;
+    data_set *d = (data_set *)self;
     if (d->users > 0) {
         leat_error err = {0};
         leat_error_set_text(&err, LEAT_EBUSY,
@@ -62,7 +62,7 @@ PyObject *arrays_data(PyObject *module, PyObject *args) {
     long long batch_size = 0;
     leat_error err = {0};
     if (!PyArg_ParseTuple(args, "OOOL", &inputs, &targets, &weights, &batch_size)) return NULL;
-    data *d = (data *)data_alloc();
+    data_set *d = (data_set *)data_alloc();
     if (!d) return NULL;
     leat_source_options options = leat_source_options_default();
     options.batch_size = batch_size;
@@ -82,7 +82,7 @@ PyObject *source_data(PyObject *module, PyObject *args) {
     leat_error err = {0};
     leat_status status = LEAT_OK;
     if (!PyArg_ParseTuple(args, "sL", &spec, &batch_size)) return NULL;
-    data *d = (data *)data_alloc();
+    data_set *d = (data_set *)data_alloc();
     if (!d) return NULL;
     leat_source_options options = leat_source_options_default();
     options.batch_size = batch_size;
@@ -96,10 +96,10 @@ PyObject *source_data(PyObject *module, PyObject *args) {
 static PyObject *data_split(PyObject *self, PyObject *args) {
     double share = 0;
     leat_error err = {0};
-    data *whole = data_of(self);
+    data_set *whole = data_of(self);
     if (!whole || !PyArg_ParseTuple(args, "d", &share)) return NULL;
     if (whole->users > 0) return data_close(self, NULL);
-    data *first = (data *)data_alloc(), *last = (data *)data_alloc();
+    data_set *first = (data_set *)data_alloc(), *last = (data_set *)data_alloc();
     if (first && last &&
         leat_sequence_split(&whole->sequence, share, &first->sequence, &last->sequence,
                             sizeof first->sequence, &err) == LEAT_OK)
@@ -113,7 +113,7 @@ static PyObject *data_split(PyObject *self, PyObject *args) {
 
 /* Points the tensors of the batch to the arrays.  The feed reads them until the next batch, or the one after it, is
  * made. */
-static int take_arrays(data *d, PyObject *made, leat_batch *batch, leat_error *err) {
+static int take_arrays(data_set *d, PyObject *made, leat_batch *batch, leat_error *err) {
     Py_ssize_t count = PyList_Size(made);
     if (count < 0) return -1;
     if (count != batch->tensor_count)
@@ -137,7 +137,7 @@ static int take_arrays(data *d, PyObject *made, leat_batch *batch, leat_error *e
     return 0;
 }
 
-static leat_status take_batch(data *d, int64_t index, leat_batch *batch, leat_error *err) {
+static leat_status take_batch(data_set *d, int64_t index, leat_batch *batch, leat_error *err) {
     PyGILState_STATE state = PyGILState_Ensure();
     leat_status status = LEAT_OK;
     PyObject *made = PyObject_CallFunction(d->next, "L", (long long)index);
@@ -168,7 +168,7 @@ static leat_status next(void *user, leat_rng *rng, leat_batch *batch, leat_error
 }
 
 static int64_t length(void *user) {
-    data *d = user;
+    data_set *d = user;
     leat_error err = {0};
     PyGILState_STATE state = PyGILState_Ensure();
     PyObject *made = PyObject_CallFunction(d->length, NULL);
@@ -211,7 +211,7 @@ PyObject *python_data(PyObject *module, PyObject *args) {
     long long batch_size = 0;
     leat_error err = {0};
     if (!PyArg_ParseTuple(args, "OOOL", &next_function, &length_function, &spec, &batch_size)) return NULL;
-    data *d = (data *)data_alloc();
+    data_set *d = (data_set *)data_alloc();
     if (!d) return NULL;
     leat_sequence_init(&d->sequence, sizeof d->sequence);
     d->sequence.user = d;
@@ -238,12 +238,61 @@ PyObject *python_data(PyObject *module, PyObject *args) {
     return (PyObject *)d;
 }
 
+/* ---- batches of a feed ---- */
+
+/* What the arrays of a batch keep: the batch, and the data, since its memory may be that of a mapped file. */
+typedef struct keeper {
+    leat_kept *kept;
+    data_set *source;
+} keeper;
+
+static void release_keeper(void *context) {
+    keeper *k = context;
+    leat_kept_release(&k->kept);
+    --k->source->users;
+    Py_DECREF(k->source);
+    PyMem_Free(k);
+}
+
+/* Returns the object that keeps the batch; NULL with or without an exception: it cannot be kept. */
+static PyObject *keep_batch(PyObject *from, leat_feed *feed) {
+    const leat_tensor nothing = {.dtype = LEAT_U8, .rank = 0};
+    leat_kept *kept = NULL;
+    if (leat_feed_keep(feed, &kept, NULL) != LEAT_OK) return NULL;
+    keeper *k = PyMem_Calloc(1, sizeof *k);
+    if (!k) {
+        leat_kept_release(&kept);
+        return PyErr_NoMemory();
+    }
+    *k = (keeper){kept, (data_set *)from};
+    Py_INCREF(from);
+    ++k->source->users;
+    return memory_new(&nothing, NULL, release_keeper, k);
+}
+
+PyObject *view_tensors(PyObject *from, leat_feed *feed, const leat_batch *batch, bool *copied) {
+    PyObject *owner = keep_batch(from, feed);
+    if (!owner && PyErr_Occurred()) return NULL;
+    *copied = !owner;
+    PyObject *list = PyList_New(batch->tensor_count);
+    for (int i = 0; list && i < batch->tensor_count; ++i) {
+        const leat_tensor *tensor = &batch->tensors[i];
+        PyObject *item = owner ? memory_new(tensor, owner, NULL, NULL) : memory_copy(tensor);
+        if (item)
+            PyList_SetItem(list, i, item);
+        else
+            Py_CLEAR(list);
+    }
+    Py_XDECREF(owner);
+    return list ? Py_BuildValue("iN", -1, list) : NULL;
+}
+
 /* ---- what it says about itself ---- */
 
 /* spec(): (batch_size, [(part, name, dtype, (size, ...)), ...]). */
 static PyObject *data_spec_of(PyObject *self, PyObject *nothing) {
     (void)nothing;
-    data *d = data_of(self);
+    data_set *d = data_of(self);
     if (!d) return NULL;
     PyObject *list = PyList_New(d->sequence.spec.tensor_count);
     for (int i = 0; list && i < d->sequence.spec.tensor_count; ++i) {
@@ -262,7 +311,7 @@ static PyObject *data_spec_of(PyObject *self, PyObject *nothing) {
 /* length(): batches of a pass; None: it is not known. */
 static PyObject *data_length(PyObject *self, PyObject *nothing) {
     (void)nothing;
-    data *d = data_of(self);
+    data_set *d = data_of(self);
     if (!d) return NULL;
     int64_t count = d->sequence.length ? d->sequence.length(d->sequence.user) : LEAT_LENGTH_INFINITE;
     if (count != LEAT_LENGTH_INFINITE) return PyLong_FromLongLong(count);
@@ -271,7 +320,7 @@ static PyObject *data_length(PyObject *self, PyObject *nothing) {
 
 static PyObject *data_samples(PyObject *self, PyObject *nothing) {
     (void)nothing;
-    data *d = data_of(self);
+    data_set *d = data_of(self);
     if (!d) return NULL;
     if (d->sequence.samples) return PyLong_FromLongLong(d->sequence.samples(d->sequence.user));
     Py_RETURN_NONE;
@@ -288,4 +337,4 @@ static PyMethodDef data_methods[] = {
 static PyType_Slot data_slots[] = {{Py_tp_dealloc, (void *)data_dealloc},
                                    {Py_tp_methods, (void *)data_methods},
                                    {0}};
-PyType_Spec data_spec = {"leat._trainer.Data", sizeof(data), 0, Py_TPFLAGS_DEFAULT, data_slots};
+PyType_Spec data_spec = {"leat._trainer.Data", sizeof(data_set), 0, Py_TPFLAGS_DEFAULT, data_slots};

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The type leat._native.Feed: one leat_feed, its Python functions, and the bytes that its helper program receives. */
 #include "native.h"
+#if defined(LEAT_TRAINER)
+#include "trainer.h"
+#endif
 
 #include <string.h>
 
@@ -9,6 +12,7 @@ typedef struct feed {
     leat_feed *feed;   /* NULL: closed */
     source *functions; /* threads that are still making a batch after closing keep it */
     PyObject *data;    /* bytes for the helper program */
+    PyObject *source;  /* the data of a native source, or NULL */
     char **command;    /* NULL at the end; NULL: none */
     bool holds_lock;   /* processes are forked while passes end: the interpreter's lock is held then */
     bool busy;         /* a thread is in a call */
@@ -54,10 +58,10 @@ static char *const names[] = {"make",       "length",    "samples",  "end_pass",
                               "workers",    "kind",      "queue",    "kept",     "most_bytes",  "batch_size",
                               "by_samples", "generator", "shuffle",  "window",   "seed",        "rank",
                               "world",      "remainder", "limit",    "passes",   "deadline_ms", "max_deaths",
-                              "skip",       "at_pass",   "at_batch", NULL};
+                              "skip",       "at_pass",   "at_batch", "native",   NULL};
 
 typedef struct arguments {
-    PyObject *make, *length, *samples, *end_pass, *command, *data;
+    PyObject *make, *length, *samples, *end_pass, *command, *data, *native;
     int by_samples, generator, kind, shuffle, remainder, skip;
     long long most_bytes, batch_size;
     leat_feed_options options;
@@ -69,12 +73,13 @@ static int parse(arguments *a, PyObject *args, PyObject *named) {
     unsigned long long seed = 0;
     leat_feed_options *o = &a->options;
     leat_feed_options_init(o, sizeof *o);
-    if (!PyArg_ParseTupleAndKeywords(args, named, "OOOOOOiiiiLLppiLKiiiLLLipLL", (char **)(uintptr_t)names,
+    if (!PyArg_ParseTupleAndKeywords(args, named, "OOOOOOiiiiLLppiLKiiiLLLipLL|O", (char **)(uintptr_t)names,
                                      &a->make, &a->length, &a->samples, &a->end_pass, &a->command, &a->data,
                                      &o->workers, &a->kind, &o->max_queue_size, &o->kept_batches,
                                      &a->most_bytes, &a->batch_size, &a->by_samples, &a->generator,
                                      &a->shuffle, &window, &seed, &o->rank, &o->world, &a->remainder, &limit,
-                                     &passes, &deadline, &o->faults.max_deaths, &a->skip, &pass, &batch))
+                                     &passes, &deadline, &o->faults.max_deaths, &a->skip, &pass, &batch,
+                                     &a->native))
         return -1;
     o->shuffle = (leat_shuffle)a->shuffle;
     o->remainder = (leat_remainder)a->remainder;
@@ -84,15 +89,52 @@ static int parse(arguments *a, PyObject *args, PyObject *named) {
     o->passes = passes;
     o->faults.deadline_ms = deadline;
     o->faults.bad_batch = a->skip ? LEAT_BAD_BATCH_SKIP : LEAT_BAD_BATCH_FAIL;
-    o->elastic = true;
+    o->elastic = !a->native;
     o->use_multiprocessing = a->kind == SOURCE_PROCESSES;
     a->at = (leat_feed_position){.pass = pass, .ordinal = batch};
     return 0;
 }
 
+#if defined(LEAT_TRAINER)
+/* Opens the feed of a native source: its workers run no Python. */
+static int open_native(feed *self, const arguments *a) {
+    leat_error err = {0};
+    leat_status status = LEAT_OK;
+    data_set *d = data_of(a->native);
+    if (!d) return -1;
+    Py_BEGIN_ALLOW_THREADS status = leat_feed_open_at(&self->feed, &d->sequence, &a->options, &a->at, &err);
+    Py_END_ALLOW_THREADS if (status != LEAT_OK) return raise_error(&err), -1;
+    ++d->users;
+    Py_INCREF(a->native);
+    self->source = a->native;
+    return 0;
+}
+
+static void leave_source(feed *self) {
+    if (self->source) --((data_set *)self->source)->users;
+    Py_CLEAR(self->source);
+}
+#else
+static int open_native(feed *self, const arguments *a) {
+    (void)self, (void)a;
+    PyErr_SetString(PyExc_TypeError, "leat._trainer has the feeds of native sources");
+    return -1;
+}
+
+static void leave_source(feed *self) {
+    (void)self;
+}
+
+static PyObject *view_tensors(PyObject *from, leat_feed *opened, const leat_batch *batch, bool *copied) {
+    (void)from, (void)opened, (void)batch, (void)copied;
+    return NULL;
+}
+#endif
+
 static int open_feed(feed *self, arguments *a) {
     leat_error err = {0};
     leat_sequence sequence;
+    if (a->native) return open_native(self, a);
     self->functions = PyMem_Calloc(1, sizeof *self->functions);
     if (!self->functions) return PyErr_NoMemory(), -1;
     take_function(&self->functions->make, a->make);
@@ -140,7 +182,11 @@ static int close_feed(feed *self) {
         Py_BEGIN_ALLOW_THREADS left = leat_feed_close(&closing);
         Py_END_ALLOW_THREADS
     }
-    if (left) self->functions = NULL; /* Neither it nor its objects are freed. */
+    if (left) {
+        self->functions = NULL; /* Neither it nor its objects are freed. */
+        self->source = NULL;
+    }
+    leave_source(self);
     return 0;
 }
 
@@ -223,7 +269,8 @@ static PyObject *take(feed *self) {
     const leat_batch *batch = NULL;
     if (leat_feed_get(self->feed, &batch, &err) != LEAT_OK) return raise_error(&err);
     bool copied = false;
-    PyObject *viewed = view_batch(self->feed, batch, &copied);
+    PyObject *viewed = self->source ? view_tensors(self->source, self->feed, batch, &copied)
+                                    : view_batch(self->feed, batch, &copied);
     leat_feed_release(self->feed);
     self->copied += copied;
     return viewed;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The type leat._trainer.Model: loading, saving, compiling and looking inside.  training.c has the calls that compute. */
+/* The type leat._trainer.Model: loading, saving, compiling and looking inside.  training.c has the calls that
+ * compute. */
 #include "trainer.h"
 
 #include <string.h>
@@ -345,7 +346,7 @@ static PyObject *model_weights(PyObject *self, PyObject *nothing) {
     PyObject *list = PyList_New(count);
     for (int i = 0; list && i < count; ++i) {
         leat_tensor shape = {0};
-        leat_status status = leat_model_weight_shape_into(m->model, i, &shape, &err);
+        leat_status status = leat_model_weight_shape(m->model, i, &shape, &err);
         PyObject *item = status == LEAT_OK
                              ? Py_BuildValue("sNN", leat_model_weight_name(m->model, i), shape_tuple(&shape),
                                              PyBool_FromLong(leat_model_weight_trainable(m->model, i)))
@@ -371,8 +372,8 @@ static PyObject *copy_weight(PyObject *self, PyObject *args, bool set) {
         array_close(&view);
         return NULL;
     }
-    leat_status status = set ? leat_model_set_weight(m->model, index, &view.tensor, &err)
-                             : leat_model_get_weight(m->model, index, &view.tensor, &err);
+    leat_status status = set ? leat_model_weight_set(m->model, index, &view.tensor, &err)
+                             : leat_model_weight_get(m->model, index, &view.tensor, &err);
     array_close(&view);
     return finish(m, status, &err);
 }

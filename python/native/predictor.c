@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The type leat._trainer.Predictor.  A call with the array of the call before costs no search for the array's memory. */
+/* The type leat._trainer.Predictor.  A call with the array of the call before does not look up the array's memory. */
 #include "trainer.h"
 
 #include <stdlib.h>

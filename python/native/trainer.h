@@ -47,7 +47,7 @@ void array_set_close(array_set *set);
 enum { KEPT_BATCHES = 3 };
 
 /* The data of a fit, an evaluation, a prediction or a feed. */
-typedef struct data {
+typedef struct data_set {
     PyObject ob_base;
     leat_sequence sequence; /* zeroed: closed */
     array_set arrays;       /* of data that is arrays */
@@ -58,10 +58,14 @@ typedef struct data {
     int kept_turn;
     struct call *call; /* the call that raises the exceptions of `next` */
     int users;         /* calls and feeds that use the sequence now */
-} data;
+} data_set;
 
 /* Returns the data of an argument, or NULL with an exception. */
-data *data_of(PyObject *object);
+data_set *data_of(PyObject *object);
+
+/* Returns (-1, [memory of each tensor]) of a batch of a native source.  The memory is that of the batch, which is kept;
+ * if too many batches are kept, it is a copy, and *copied is set. */
+PyObject *view_tensors(PyObject *from, leat_feed *feed, const leat_batch *batch, bool *copied);
 
 /* ---- calls (training.c) ---- */
 

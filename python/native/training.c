@@ -160,7 +160,7 @@ static PyObject *history_tuple(const leat_history *history, const call *c) {
 }
 
 /* Begins to use the data of a call.  Data that Python makes is made between the steps, on this thread. */
-static int use_data(data *d, call *c) {
+static int use_data(data_set *d, call *c) {
     leat_error err = {0};
     if (d->next && d->call) {
         leat_error_set_text(&err, LEAT_EBUSY, "the data is in use by another call");
@@ -172,13 +172,13 @@ static int use_data(data *d, call *c) {
     return 0;
 }
 
-static void leave_data(data *d) {
+static void leave_data(data_set *d) {
     if (d->next) d->call = NULL;
     --d->users;
 }
 
 /* Runs fit with data in use.  The result is (status, error or None, history). */
-static PyObject *run_fit(call *c, data *d, data *validation, fit_arguments *a) {
+static PyObject *run_fit(call *c, data_set *d, data_set *validation, fit_arguments *a) {
     leat_error err = {0};
     leat_history *history = NULL;
     leat_status status = LEAT_OK;
@@ -203,7 +203,7 @@ PyObject *model_fit(PyObject *self, PyObject *args) {
     fit_arguments a;
     call c = {.model = m};
     PyObject *result = NULL;
-    data *d = NULL, *validation = NULL;
+    data_set *d = NULL, *validation = NULL;
     if (fit_read(&a, args) != 0 || !(d = data_of(a.data))) goto done;
     if (a.validation != Py_None && !(validation = data_of(a.validation))) goto done;
     if (model_begin(m) != 0) goto done;
@@ -244,7 +244,7 @@ typedef struct evaluation {
     bool predict;
 } evaluation;
 
-static int run_evaluation(evaluation *e, call *c, data *d) {
+static int run_evaluation(evaluation *e, call *c, data_set *d) {
     leat_error err = {0};
     leat_status status = LEAT_OK;
     hook_list hooks;
@@ -266,7 +266,7 @@ static int evaluate(evaluation *e, PyObject *self, PyObject *args) {
     model *m = (model *)self;
     call c = {.model = m};
     if (evaluate_read(&e->options, args, &e->from, &e->callbacks) != 0) return -1;
-    data *d = data_of(e->from);
+    data_set *d = data_of(e->from);
     if (!d || model_begin(m) != 0) return -1;
     int failed = use_data(d, &c);
     if (failed == 0) {

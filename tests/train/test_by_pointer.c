@@ -74,6 +74,40 @@ static void views_of_a_model(void **state) {
     leat_model_destroy(&model);
 }
 
+/* The copies have the numbers of the views, converted, and a changed weight changes predictions. */
+static void copies_of_weights(void **state) {
+    leat_model *model = make_classifier(1);
+    leat_tensor shape, wrong;
+    double numbers[4096] = {0};
+    (void)state;
+    for (int i = 0; i < leat_model_weight_count(model); ++i) {
+        expect_ok(leat_model_weight_shape(model, i, &shape, &err), &err);
+        assert_null(shape.data);
+        assert_int_equal(shape.dtype, LEAT_F32);
+        assert_in_range(leat_tensor_count(&shape), 1, 4096);
+        shape.dtype = LEAT_F64;
+        shape.data = numbers;
+        expect_ok(leat_model_weight_get(model, i, &shape, &err), &err);
+        const float *seen = leat_model_weight(model, i).data;
+        for (int64_t k = 0; k < leat_tensor_count(&shape); ++k) {
+            assert_true(numbers[k] == (double)seen[k]);
+            numbers[k] += 0.5;
+        }
+        expect_ok(leat_model_weight_set(model, i, &shape, &err), &err);
+        for (int64_t k = 0; k < leat_tensor_count(&shape); ++k) assert_true((float)numbers[k] == seen[k]);
+    }
+    wrong = leat_tensor_view(LEAT_F64, 1, (int64_t[]){1}, numbers);
+    assert_int_equal(leat_model_weight_get(model, 0, &wrong, &err), LEAT_ESHAPE);
+    assert_non_null(strstr(err.message, leat_model_weight_name(model, 0)));
+    assert_int_equal(leat_model_weight_set(model, 0, &wrong, &err), LEAT_ESHAPE);
+    assert_int_equal(leat_model_weight_get(model, -1, &wrong, &err), LEAT_EINVAL);
+    assert_int_equal(leat_model_weight_set(model, 4, &wrong, &err), LEAT_EINVAL);
+    expect_refusal(leat_model_weight_shape(model, 4, &wrong, &err), LEAT_EINVAL, wrong);
+    expect_null(leat_model_weight_get(NULL, 0, &wrong, &err), "model");
+    expect_null(leat_model_weight_set(model, 0, NULL, &err), "src");
+    leat_model_destroy(&model);
+}
+
 static void views_of_states(void **state) {
     leat_model *model = make_stateful();
     leat_predictor *predictor = NULL;
@@ -513,6 +547,7 @@ static void progress_takes_finished_text(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(views_of_a_model),
+        cmocka_unit_test(copies_of_weights),
         cmocka_unit_test(views_of_states),
         cmocka_unit_test(views_are_checked),
         cmocka_unit_test(predictions_by_pointer),

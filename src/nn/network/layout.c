@@ -303,7 +303,7 @@ static leat_status check_weight_index(const leat_model *model, int index, leat_e
     return leati_fail_index(err, "weight", index, model->weights.count);
 }
 
-leat_status leat_model_get_weight(const leat_model *model, int index, const leat_tensor *dst,
+leat_status leat_model_weight_get(const leat_model *model, int index, const leat_tensor *dst,
                                   leat_error *err) {
     LEATI_TRY(check_weight_index(model, index, err));
     LEATI_GIVEN(dst, err);
@@ -312,7 +312,7 @@ leat_status leat_model_get_weight(const leat_model *model, int index, const leat
                         leat_model_weight_name(model, index));
 }
 
-leat_status leat_model_set_weight(leat_model *model, int index, const leat_tensor *src, leat_error *err) {
+leat_status leat_model_weight_set(leat_model *model, int index, const leat_tensor *src, leat_error *err) {
     LEATI_TRY(check_weight_index(model, index, err));
     LEATI_GIVEN(src, err);
     leat_tensor weight = weight_at(model, index);
@@ -322,8 +322,7 @@ leat_status leat_model_set_weight(leat_model *model, int index, const leat_tenso
     return LEAT_OK;
 }
 
-leat_status leat_model_weight_shape_into(const leat_model *model, int index, leat_tensor *out,
-                                         leat_error *err) {
+leat_status leat_model_weight_shape(const leat_model *model, int index, leat_tensor *out, leat_error *err) {
     LEATI_GIVEN(out, err);
     *out = (leat_tensor){0};
     LEATI_TRY(check_weight_index(model, index, err));
