@@ -90,6 +90,22 @@ class Model:
         """Creates a model from an architecture, such as to_json() or Keras's model.to_json() returned it."""
         return cls(_trainer.from_json(text))
 
+    @classmethod
+    def sequential(cls, input_shape, layers, name: str = "sequential_1") -> "Model":
+        """Creates a Sequential: Model.sequential((28, 28, 1), [("Flatten", {}), ("Dense", {"units": 10})]).
+
+        input_shape: the shape of a sample, None for any size.  layers: (class name in Keras, arguments of its
+        constructor); arguments that are left out have Keras's defaults.
+        """
+        made = []
+        for number, (class_name, arguments) in enumerate(layers):
+            config = {"name": f"{class_name.lower()}_{number + 1}", **arguments}
+            if number == 0:
+                config.setdefault("batch_input_shape", [None, *input_shape])
+            made.append({"class_name": class_name, "config": config})
+        text = json.dumps({"class_name": "Sequential", "config": {"name": name, "layers": made}})
+        return cls.from_json(text)
+
     def to_json(self) -> str:
         """Returns the architecture in the form of the Keras that the model came from."""
         return self._get().to_json()

@@ -71,7 +71,7 @@ PyObject *arrays_data(PyObject *module, PyObject *args) {
         return (PyObject *)d;
     raise_error(&err);
 failed:
-    Py_DECREF(d);
+    Py_DECREF((PyObject *)d);
     return NULL;
 }
 
@@ -88,7 +88,7 @@ PyObject *source_data(PyObject *module, PyObject *args) {
     options.batch_size = batch_size;
     Py_BEGIN_ALLOW_THREADS status = leat_source_open(&d->sequence, sizeof d->sequence, spec, &options, &err);
     Py_END_ALLOW_THREADS if (status == LEAT_OK) return (PyObject *)d;
-    Py_DECREF(d);
+    Py_DECREF((PyObject *)d);
     return raise_error(&err);
 }
 
@@ -104,8 +104,8 @@ static PyObject *data_split(PyObject *self, PyObject *args) {
         leat_sequence_split(&whole->sequence, share, &first->sequence, &last->sequence,
                             sizeof first->sequence, &err) == LEAT_OK)
         return Py_BuildValue("NN", first, last);
-    Py_XDECREF(first);
-    Py_XDECREF(last);
+    Py_XDECREF((PyObject *)first);
+    Py_XDECREF((PyObject *)last);
     return err.code ? raise_error(&err) : NULL;
 }
 
@@ -222,7 +222,7 @@ PyObject *python_data(PyObject *module, PyObject *args) {
         if (!d->kept) failed = (PyErr_NoMemory(), -1);
     }
     if (failed != 0) {
-        Py_DECREF(d);
+        Py_DECREF((PyObject *)d);
         return failed > 0 ? raise_error(&err) : NULL;
     }
     Py_INCREF(next_function);
