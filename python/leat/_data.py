@@ -92,7 +92,8 @@ class Opened:
             raise ArgumentError("x: expected arrays, a leat.source, a leat.Feed, a Sequence or an iterable")
         if isinstance(x, Source):
             _refuse(y, sample_weight, "a leat.source has its own targets: leave y and sample_weight out")
-            return _Native(x._data)
+            x._check_batch_size(batch_size)
+            return _Native(x._get())
         if holds_arrays(x):
             return self.keep(_Arrays(model, x, y, sample_weight, batch_size, needs_targets))
         _refuse(y, sample_weight, "data that gives batches gives (x, y): leave y and sample_weight out")

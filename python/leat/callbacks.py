@@ -235,6 +235,42 @@ class TensorBoard(_Native):
         )
 
 
+class RemoteMonitor(_Native):
+    """Sends the logs of each epoch to a server by HTTP POST; training never waits for the server.  Needs libcurl."""
+
+    def __init__(
+        self,
+        root="http://localhost:9000",
+        path="/publish/epoch/end/",
+        field="data",
+        headers=None,
+        send_as_json=False,
+    ):
+        lines = [f"{name}: {value}" for name, value in (headers or {}).items()]
+        super().__init__(root=root, path=path, field=field, headers=lines, send_as_json=bool(send_as_json))
+
+    def _text(self):
+        a = self._arguments
+        return "RemoteMonitor", a["root"], a["path"], a["field"], a["headers"], a["send_as_json"]
+
+
+class OpenMetrics(_Native):
+    """Writes the state of a fit to a file for Prometheus: at its beginning, its end, epochs, and every few seconds.
+
+    labels: a dict; they are added to all values.
+    """
+
+    def __init__(self, path, labels=None, every_seconds=10.0):
+        import os
+
+        texts = [f"{name}={value}" for name, value in (labels or {}).items()]
+        super().__init__(path=os.fspath(path), labels=texts, every_seconds=every_seconds)
+
+    def _text(self):
+        a = self._arguments
+        return "OpenMetrics", a["path"], a["labels"], int(a["every_seconds"] * 1000)
+
+
 class TerminateOnNaN(_Native):
     """Stops the fit after a batch whose loss is not finite."""
 
@@ -278,7 +314,7 @@ def _adapt(name, methods):
 
 
 def describe(callback, model, note_params):
-    """Returns what the extension takes for a callback: a text, or a dict of functions by the name of the hook."""
+    """Returns what the extension takes for a callback: a text, a tuple, or a dict of functions by the name of the hook."""
     if isinstance(callback, _Native):
         return callback._text()
     if isinstance(callback, str):

@@ -204,6 +204,11 @@ class Model:
     def learning_rate(self, rate: float) -> None:
         self._get().set_learning_rate(float(rate))
 
+    @property
+    def optimizer(self) -> "Optimizer":
+        """The optimizer: model.optimizer.learning_rate = 0.01."""
+        return Optimizer(self)
+
     # ---- training ----
 
     def fit(
@@ -271,7 +276,8 @@ class Model:
             validation = None
             if validation_data is not None:
                 parts = _data.validation_parts(validation_data)
-                validation = opened.open(self, *parts, validation_batch_size or batch_size, True, **options)
+                size = validation_batch_size or (batch_size if _data.holds_arrays(parts[0]) else None)
+                validation = opened.open(self, *parts, size, True, **options)
             in_python = opened.in_python
             samples = data.native.samples()
             history.params = {"steps": steps_per_epoch or data.native.length(), "samples": samples}
@@ -620,6 +626,31 @@ class Model:
         if self._closed:
             return "<leat.Model, closed>"
         return f"<leat.Model {self.name!r}: {self.inputs} -> {self.outputs}>"
+
+
+class Optimizer:
+    """What Keras's callbacks use of a model's optimizer."""
+
+    def __init__(self, model):
+        self._model = model
+
+    @property
+    def learning_rate(self) -> float:
+        """The learning rate of the next step; may be set."""
+        return self._model.learning_rate
+
+    @learning_rate.setter
+    def learning_rate(self, rate: float) -> None:
+        self._model.learning_rate = rate
+
+    lr = learning_rate
+
+    def get_config(self) -> Dict[str, Any]:
+        """Returns the optimizer's arguments."""
+        return self._model.optimizer_config["config"]
+
+    def __repr__(self):
+        return f"<leat.Optimizer {self._model.optimizer_config}>"
 
 
 class Layer:

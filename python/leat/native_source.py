@@ -29,6 +29,7 @@ class Source:
         self.spec = spec
         self.batch_size = batch_size
         self._closed = False
+        self._is_part = _data is not None
         self._data = _trainer.source_data(spec, batch_size) if _data is None else _data
         _open_objects.add(self)
 
@@ -53,6 +54,8 @@ class Source:
         return self._parts(share)
 
     def _parts(self, share):
+        if self._is_part:
+            raise ArgumentError("this source is a part of another one and cannot be split again")
         whole = _trainer.source_data(self.spec, self.batch_size)
         first, last = whole.split(share)
         return tuple(Source(self.spec, self.batch_size, _data=part) for part in (first, last))
@@ -60,8 +63,14 @@ class Source:
     def _feed_source(self, batch_size, collate, drop_last):
         if collate is not None or drop_last:
             raise ArgumentError("a leat.source has no collate and no drop_last")
-        same = batch_size is None or batch_size == self.batch_size
-        return _Batches(self._get() if same else _trainer.source_data(self.spec, batch_size))
+        self._check_batch_size(batch_size)
+        return _Batches(self._get())
+
+    def _check_batch_size(self, batch_size):
+        if batch_size is not None and batch_size != self.batch_size:
+            raise ArgumentError(
+                f"batch_size is {batch_size}, but that of the source is {self.batch_size}: pass it to leat.source"
+            )
 
     def close(self) -> None:
         """Closes the files.  A feed or an array that reads from them has to be closed first."""

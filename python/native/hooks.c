@@ -194,10 +194,68 @@ static leat_callback signal_callback(call *c) {
     return callback;
 }
 
+/* ---- callbacks of the library that no text describes ---- */
+
+enum { MAX_TEXTS = 64 };
+
+/* Reads a list of texts, which the list owns.  The bytes objects that hold the texts go to *keep. */
+static int read_texts(const char **out, int *count, PyObject *list, PyObject *keep) {
+    Py_ssize_t length = PyList_Size(list);
+    if (length > MAX_TEXTS) PyErr_Format(PyExc_ValueError, "at most %d headers or labels", (int)MAX_TEXTS);
+    for (Py_ssize_t i = 0; !PyErr_Occurred() && i < length; ++i) {
+        PyObject *bytes = PyUnicode_AsUTF8String(PyList_GetItem(list, i));
+        if (bytes) out[(*count)++] = PyBytes_AsString(bytes);
+        if (bytes) PyList_Append(keep, bytes);
+        Py_XDECREF(bytes);
+    }
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+/* Creates the callback of ("RemoteMonitor", root, path, field, headers, send_as_json). */
+static leat_status make_remote_monitor(leat_callback *out, PyObject *item, PyObject *keep, leat_error *err) {
+    const char *name = NULL, *headers[MAX_TEXTS];
+    PyObject *list = NULL;
+    int as_json = 0;
+    leat_remote_monitor_options o = leat_remote_monitor_options_default();
+    if (!PyArg_ParseTuple(item, "ssssOp", &name, &o.root, &o.path, &o.field, &list, &as_json) ||
+        read_texts(headers, &o.header_count, list, keep) != 0)
+        return LEAT_EUSER;
+    o.headers = headers;
+    o.send_as_json = as_json;
+    return leat_remote_monitor_create(out, sizeof *out, &o, err);
+}
+
+/* Creates the callback of ("OpenMetrics", path, labels, every_ms). */
+static leat_status make_open_metrics(leat_callback *out, PyObject *item, PyObject *keep, leat_error *err) {
+    const char *name = NULL, *labels[MAX_TEXTS];
+    PyObject *list = NULL;
+    long long every_ms = 0;
+    leat_open_metrics_options o = leat_open_metrics_options_default();
+    if (!PyArg_ParseTuple(item, "ssOL", &name, &o.path, &list, &every_ms) ||
+        read_texts(labels, &o.label_count, list, keep) != 0)
+        return LEAT_EUSER;
+    o.labels = labels;
+    o.every_ms = every_ms;
+    return leat_open_metrics_create(out, sizeof *out, &o, err);
+}
+
+static int make_described(leat_callback *out, PyObject *item) {
+    leat_error err = {0};
+    PyObject *keep = PyList_New(0);
+    if (!keep) return -1;
+    leat_status status = PyTuple_Size(item) == 6 ? make_remote_monitor(out, item, keep, &err)
+                                                 : make_open_metrics(out, item, keep, &err);
+    Py_DECREF(keep);
+    if (status == LEAT_OK) return 0;
+    raise_error(&err);
+    return -1;
+}
+
 /* ---- lists ---- */
 
 static int add_callback(leat_callback *out, call *c, PyObject *item) {
     if (PyDict_Check(item)) return make_hooks(out, c, item);
+    if (PyTuple_Check(item)) return make_described(out, item);
     leat_error err = {0};
     PyObject *bytes = PyUnicode_AsUTF8String(item);
     if (!bytes) return -1;

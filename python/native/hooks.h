@@ -12,7 +12,8 @@ typedef struct hook_list {
     int count;
 } hook_list;
 
-/* callbacks: a list whose items are texts for leat_callback_from_text, or dicts of functions by the hook's name:
+/* callbacks: a list whose items are texts for leat_callback_from_text, tuples of a class and its arguments, or dicts of
+ * functions by the hook's name:
  * set_params(params) and the hooks of LEAT_HOOK_LIST, which receive (index, logs). */
 int hook_list_open(hook_list *out, call *c, PyObject *callbacks);
 void hook_list_close(hook_list *list);

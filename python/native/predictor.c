@@ -217,9 +217,8 @@ static leat_status run(predictor *p, leat_error *err) {
     bool measures = p->release < 0 && p->measured < MEASURED_RUNS;
     if (measures) began = now_ns();
     if (release) {
-        p->busy = true;
         Py_BEGIN_ALLOW_THREADS status = leat_predictor_run(p->predictor, p->sources, p->targets, err);
-        Py_END_ALLOW_THREADS p->busy = false;
+        Py_END_ALLOW_THREADS
     } else
         status = leat_predictor_run(p->predictor, p->sources, p->targets, err);
     if (measures) {
@@ -256,10 +255,18 @@ static int check_use(const predictor *p) {
 
 static PyObject *predict(predictor *p, PyObject *const *args, Py_ssize_t count, PyObject *out) {
     leat_error err = {0};
+    PyObject *results = NULL;
     if (out == Py_None) out = NULL;
-    if (check_use(p) != 0 || set_inputs(p, args, count) != 0 || set_outputs(p, out) != 0) return NULL;
-    if (run(p, &err) != LEAT_OK) return raise_error(&err);
-    return give_results(p, out);
+    if (check_use(p) != 0) return NULL;
+    p->busy = true; /* Reading an array and copying the results may let other threads run, too. */
+    if (set_inputs(p, args, count) == 0 && set_outputs(p, out) == 0) {
+        if (run(p, &err) == LEAT_OK)
+            results = give_results(p, out);
+        else
+            raise_error(&err);
+    }
+    p->busy = false;
+    return results;
 }
 
 static PyObject *predictor_run(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {

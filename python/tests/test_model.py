@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """leat.Model and leat.source: training, data of all kinds, callbacks, errors, and the C command beside it."""
 
+import gc
 import os
 import pickle
 import signal
@@ -162,6 +163,7 @@ class Data(unittest.TestCase):
             with leat.source(f"npy:{folder}/x.npy,{folder}/y.npy", batch_size=16) as source:
                 self.assertEqual((len(source), source.samples), (4, 64))
                 self.assertEqual(self.losses(source), expected)
+                self.assertEqual(self.losses(source, workers=2, use_multiprocessing=True), expected)
                 with leat.Feed(source, workers=2) as feed:
                     self.assertEqual(self.losses(feed), expected)
         for workers in (0, 1, 2):
@@ -231,6 +233,15 @@ class Data(unittest.TestCase):
             numpy.testing.assert_array_equal(numpy.concatenate([x for x, _ in kept]), self.x)
             with self.assertRaisesRegex(leat.BusyError, "in use"):
                 source.close()
+            with self.assertRaisesRegex(leat.ArgumentError, "batch_size is 3, but that of the source is 10"):
+                leat.Feed(source, batch_size=3)
+            first, last = source.split(0.25)
+            with first, last:
+                self.assertEqual((first.samples, last.samples), (48, 16))
+                with leat.Feed(last) as feed:
+                    numpy.testing.assert_array_equal(numpy.concatenate([x for x, _ in feed]), self.x[48:])
+                    feed.close()
+                gc.collect()
             del kept, batches
             source.close()
             with self.assertRaisesRegex(leat.Error, "closed"):
@@ -343,12 +354,22 @@ class Callbacks(unittest.TestCase):
             def on_epoch_end(self, epoch, logs=None):
                 kernel = self.model.get_weights()[0]
                 seen.append((self.model.predict(x[:2]).shape, self.model.to_bytes()[:4], kernel.shape))
-                self.model.learning_rate = 0.5
+                self.model.optimizer.learning_rate = 0.5
 
         x = self.x
         self.fit(Use(), epochs=2)
         self.assertEqual(seen, [((2, 2), b"\x89HDF", (4, 8))] * 2)
         self.assertAlmostEqual(self.model.learning_rate, 0.5)
+
+    def test_a_fit_inside_a_callback(self):
+        def again(epoch, logs):
+            self.model.fit(self.x, self.y, verbose=0)
+
+        try:
+            self.fit(callbacks.LambdaCallback(on_epoch_end=again), epochs=2)
+        except leat.Error:
+            pass
+        self.fit()
 
     def test_callbacks_of_the_library(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -369,6 +390,18 @@ class Callbacks(unittest.TestCase):
                 self.assertEqual(len(file.readlines()), 3)
         with self.assertRaisesRegex(leat.Error, "mode"):
             self.fit(callbacks.EarlyStopping(mode="best"))
+
+    def test_monitoring(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.fit(callbacks.OpenMetrics(f"{folder}/fit.prom", labels={"run": "a"}))
+            with open(f"{folder}/fit.prom") as file:
+                self.assertIn('run="a"', file.read())
+        with self.assertRaisesRegex(leat.ArgumentError, "label"):
+            self.fit(callbacks.OpenMetrics("x", labels={"1": "a"}))
+        try:
+            self.fit(callbacks.RemoteMonitor("http://127.0.0.1:1", headers={"A": "b"}, send_as_json=True))
+        except leat.ArgumentError as error:
+            self.assertIn("libcurl", str(error))
 
     def test_learning_rate_scheduler(self):
         history = self.fit(callbacks.LearningRateScheduler(lambda epoch, rate: 0.1 / (epoch + 1)))
