@@ -54,7 +54,8 @@ static struct {
     leat_npz *npz, *new_npz;
     leat_rng rng;
     leat_class_weight class_weight[CLASSES];
-    leat_tensor tensor, new_tensor, shape, step, prediction, row, predicted;
+    leat_tensor tensor, new_tensor, shape, step, prediction, row, predicted, kernel;
+    float kernel_numbers[1024];
     leat_feed_making making;
     leat_layer_source layer_source;
     int64_t strides[LEAT_MAX_RANK], steps_done;
@@ -169,6 +170,9 @@ static void make_options(void) {
 
 static void make_models(void) {
     all.model = make_classifier(1), all.other = make_classifier(2);
+    expect_ok(leat_model_weight_shape(all.model, 0, &all.kernel, &all.err), &all.err);
+    assert_in_range(leat_tensor_count(&all.kernel), 1, 1024);
+    all.kernel.data = all.kernel_numbers;
     leat_builder *builder = NULL;
     leat_node *in, *out;
     expect_ok(leat_builder_create(&builder, &all.err), &all.err);
@@ -328,6 +332,8 @@ static const rule objects[] = {
     {"const leat_source_options *", NULL, NULL, IN(source)},
     {"const leat_tensorboard_options *", NULL, NULL, IN(boarding)},
     {"const leat_tensor *", "shapes", NULL, IN(shape)},
+    {"const leat_tensor *", NULL, "leat_model_weight_get", IN(kernel)},
+    {"const leat_tensor *", NULL, "leat_model_weight_set", IN(kernel)},
     {"const leat_tensor *", NULL, "leat_model_optimizer_weight_get", IN(step)},
     {"const leat_tensor *", NULL, "leat_model_optimizer_weight_set", IN(step)},
     {"const leat_tensor *", "inputs", "leat_predictor_run_into", IN(row)},
