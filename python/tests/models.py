@@ -3,6 +3,7 @@
 
 import json
 import os
+import time
 
 import numpy
 
@@ -91,3 +92,12 @@ class Sequence:
             raise KeyError(f"no batch {index}")
         rows = slice(index * self.batch_size, (index + 1) * self.batch_size)
         return self.x[rows], self.y[rows]
+
+
+class Slow(Sequence):
+    """The first batch is there at once, the others take minutes."""
+
+    def __getitem__(self, index):
+        if index:
+            time.sleep(300)
+        return super().__getitem__(index)
