@@ -182,9 +182,11 @@ int array_set_open(array_set *out, PyObject *inputs, PyObject *targets, PyObject
     out->views = PyMem_Calloc(total, sizeof *out->views);
     out->items = PyMem_Calloc(total, sizeof *out->items);
     leat_arrays *a = &out->arrays;
-    if (!out->views || !out->items) PyErr_NoMemory();
-    if (PyErr_Occurred() || add_arrays(out, inputs, &a->input_count) != 0 ||
-        add_arrays(out, targets, &a->target_count) != 0 ||
+    if (!out->views || !out->items) {
+        array_set_close(out);
+        return PyErr_NoMemory(), -1;
+    }
+    if (add_arrays(out, inputs, &a->input_count) != 0 || add_arrays(out, targets, &a->target_count) != 0 ||
         add_arrays(out, weights, &a->sample_weight_count) != 0) {
         array_set_close(out);
         return -1;

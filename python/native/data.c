@@ -218,7 +218,7 @@ PyObject *python_data(PyObject *module, PyObject *args) {
     d->sequence.spec.batch_size = batch_size;
     int failed = read_spec(&d->sequence.spec, spec, &err);
     if (failed == 0) {
-        d->kept = PyMem_Calloc((size_t)(KEPT_BATCHES * d->sequence.spec.tensor_count), sizeof *d->kept);
+        d->kept = PyMem_Calloc(KEPT_BATCHES * (size_t)d->sequence.spec.tensor_count, sizeof *d->kept);
         if (!d->kept) failed = (PyErr_NoMemory(), -1);
     }
     if (failed != 0) {

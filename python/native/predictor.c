@@ -283,7 +283,7 @@ static PyObject *predictor_run(PyObject *self, PyObject *const *args, Py_ssize_t
 }
 
 static PyObject *predictor_call(PyObject *self, PyObject *args, PyObject *named) {
-    PyObject *items[LEAT_BATCH_MAX_TENSORS], *out = NULL;
+    PyObject *items[LEAT_BATCH_MAX_TENSORS] = {NULL}, *out = NULL;
     Py_ssize_t count = PyTuple_Size(args);
     if (named) out = PyDict_GetItemString(named, "out");
     if (named && (!out || PyDict_Size(named) != 1)) {
