@@ -198,7 +198,7 @@ int array_set_open(array_set *out, PyObject *inputs, PyObject *targets, PyObject
 }
 
 void array_set_close(array_set *set) {
-    for (int i = 0; i < set->count; ++i) array_close(&set->views[i]);
+    for (int i = 0; set->views && i < set->count; ++i) array_close(&set->views[i]);
     PyMem_Free(set->views);
     PyMem_Free(set->items);
     *set = (array_set){0};

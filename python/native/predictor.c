@@ -99,6 +99,7 @@ static int convert_input(predictor *p, int index, const array_view *view) {
 
 static int bind_input(predictor *p, int index, PyObject *array) {
     array_view view;
+    if (!array) return -1;
     binding *b = &p->bound[index];
     const leat_tensor *expected = &p->inputs[index];
     PyObject *made = NULL;
@@ -285,6 +286,7 @@ static PyObject *predictor_run(PyObject *self, PyObject *const *args, Py_ssize_t
 static PyObject *predictor_call(PyObject *self, PyObject *args, PyObject *named) {
     PyObject *items[LEAT_BATCH_MAX_TENSORS] = {NULL}, *out = NULL;
     Py_ssize_t count = PyTuple_Size(args);
+    if (count < 0) return NULL;
     if (named) out = PyDict_GetItemString(named, "out");
     if (named && (!out || PyDict_Size(named) != 1)) {
         PyErr_SetString(PyExc_TypeError, "the only argument with a name is `out`");
