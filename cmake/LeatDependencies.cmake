@@ -24,6 +24,16 @@ find_path(XXHASH_INCLUDE_DIR xxhash.h REQUIRED) # its functions are inlined: the
 pkg_check_modules(libmd REQUIRED IMPORTED_TARGET libmd) # of the command alone
 pkg_check_modules(xxhash REQUIRED libxxhash>=0.8) # its header alone
 
+# The libraries of picture formats, as the target leat_pictures.
+add_library(leat_pictures INTERFACE)
+if(LEAT_PICTURES)
+  pkg_check_modules(pictures REQUIRED IMPORTED_TARGET libjpeg libpng libwebp libwebpdemux libtiff-4>=4.5)
+  find_path(GIF_INCLUDE_DIR gif_lib.h REQUIRED) # giflib has no .pc file
+  find_library(GIF_LIBRARY gif REQUIRED)
+  target_include_directories(leat_pictures SYSTEM INTERFACE ${GIF_INCLUDE_DIR})
+  target_link_libraries(leat_pictures INTERFACE PkgConfig::pictures ${GIF_LIBRARY})
+endif()
+
 if(LEAT_ONEDNN)
   find_package(OpenMP REQUIRED COMPONENTS C)
   # oneDNN's own CMake package asks for OpenCL, which leat does not use.
