@@ -27,5 +27,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     open_with("npy", text);
     open_with("npz", text);
     open_with("idx", text);
+    open_with("images", text);
     return 0;
 }

@@ -101,8 +101,10 @@ LEAT_API LEAT_CHECKED leat_status leat_sequence_split(leat_sequence *whole, doub
 /** Describes the files that a SPEC names, so that leat_source_check_fingerprint can tell later whether a file has
  *  changed: a JSON array with an object for each file, which has its `path`, its size (`bytes`), its modification time
  *  (`modified_s` and `modified_ns`, from 1970 on) and the checksum (`xxh3`) of its content.  For a file of more than
- *  1 MiB, that is the checksum of a sample: the first and the last 64 KiB and 64 blocks of 4 KiB in between.  The file
- *  of the kind `plugin` is the shared object; files that the plugin itself opens are not known to leat.
+ *  1 MiB, that is the checksum of a sample: the first and the last 64 KiB and 64 blocks of 4 KiB in between.  A
+ *  folder of pictures has one object, with the sum of the sizes, the newest modification time, and the checksum of
+ *  paths and sizes.  The file of the kind `plugin` is the shared object; files that the plugin itself opens, and the
+ *  pictures that a CSV list names, are not described.
  *  @param spec  As in leat_source_open.
  *  @param[out] out  A string for leat_string_free; NULL on failure.
  *  Errors: LEAT_EINVAL the SPEC, or a file is not a regular file; LEAT_ENOTFOUND, LEAT_EIO a file; LEAT_ENOMEM.

@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "data/images.h"
 #include "data/kinds.h"
 #include "json/json.h"
 #include "leat/source.h"
@@ -31,6 +32,7 @@ typedef struct fingerprint {
     int64_t bytes;
     int64_t seconds, nanoseconds; /* modification time */
     char checksum[CHECKSUM_CHARACTERS + 1];
+    bool is_folder;
 } fingerprint;
 
 /* ---- The fingerprint of a file ---- */
@@ -68,17 +70,54 @@ static leat_status add_content(const reading *in, int64_t bytes, leat_error *err
     return add_range(in, bytes - END_BYTES, END_BYTES, err);
 }
 
-static leat_status describe_open_file(fingerprint *out, int fd, const char *path, leat_error *err) {
+/* Adds a file of a folder: its path and its size, not its content. */
+static leat_status add_file(fingerprint *out, XXH3_state_t *hash, const char *path, leat_error *err) {
+    struct stat info;
+    if (stat(path, &info) != 0)
+        return leati_fail_errno(err, LEAT_EIO, errno, "cannot read the attributes of '%s'", path);
+    const int64_t bytes = (int64_t)info.st_size, seconds = (int64_t)info.st_mtim.tv_sec;
+    const int64_t nanoseconds = (int64_t)info.st_mtim.tv_nsec;
+    XXH3_64bits_update(hash, path, strlen(path) + 1);
+    XXH3_64bits_update(hash, &bytes, sizeof bytes);
+    out->bytes += bytes;
+    if (seconds < out->seconds || (seconds == out->seconds && nanoseconds <= out->nanoseconds))
+        return LEAT_OK;
+    out->seconds = seconds;
+    out->nanoseconds = nanoseconds;
+    return LEAT_OK;
+}
+
+/* Describes a folder of pictures: the sum of the sizes, the newest time, and a checksum of paths and sizes. */
+static leat_status describe_folder(fingerprint *out, const char *path, leat_error *err) {
+    const leati_image_choices all = {.labels = LEATI_LABELS_NONE};
+    leati_image_list list;
+    XXH3_state_t hash;
+    XXH3_INITSTATE(&hash);
+    XXH3_64bits_reset(&hash);
+    *out = (fingerprint){.is_folder = true};
+    LEATI_TRY(leati_image_list_read(&list, path, &all, err));
+    leat_status status = LEAT_OK;
+    for (int64_t i = 0; i < list.count && status == LEAT_OK; ++i)
+        status = add_file(out, &hash, list.files[i].path, err);
+    leati_image_list_fini(&list);
+    snprintf(out->checksum, sizeof out->checksum, "%016" PRIx64, (uint64_t)XXH3_64bits_digest(&hash));
+    return status;
+}
+
+static leat_status describe_open_file(fingerprint *out, int fd, const char *path, bool pictures,
+                                      leat_error *err) {
     struct stat info;
     XXH3_state_t hash;
     reading in = {fd, path, &hash};
     if (fstat(fd, &info) != 0)
         return leati_fail_errno(err, LEAT_EIO, errno, "cannot read the attributes of '%s'", path);
+    if (pictures && S_ISDIR(info.st_mode)) return describe_folder(out, path, err);
     if (!S_ISREG(info.st_mode))
         return leati_fail(err, LEAT_EINVAL, "expected a regular file, '%s' is something else", path);
     XXH3_INITSTATE(&hash);
     XXH3_64bits_reset(&hash);
     LEATI_TRY(add_content(&in, (int64_t)info.st_size, err));
+    out->is_folder = false;
     out->bytes = (int64_t)info.st_size;
     out->seconds = (int64_t)info.st_mtim.tv_sec;
     out->nanoseconds = (int64_t)info.st_mtim.tv_nsec;
@@ -86,12 +125,13 @@ static leat_status describe_open_file(fingerprint *out, int fd, const char *path
     return LEAT_OK;
 }
 
-static leat_status describe_file(fingerprint *out, const char *path, leat_error *err) {
+/* `pictures`: the path may name a folder of pictures. */
+static leat_status describe_file(fingerprint *out, const char *path, bool pictures, leat_error *err) {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* O_NONBLOCK: for a FIFO without a writer */
     if (fd < 0)
         return leati_fail_errno(err, errno == ENOENT ? LEAT_ENOTFOUND : LEAT_EIO, errno, "cannot open '%s'",
                                 path);
-    leat_status status = describe_open_file(out, fd, path, err);
+    leat_status status = describe_open_file(out, fd, path, pictures, err);
     close(fd);
     return status;
 }
@@ -123,9 +163,14 @@ static leat_status parse_spec(leati_spec *out, const char *text, leat_error *err
     return status;
 }
 
-static leat_status append_file(json_t *files, const char *path, leat_error *err) {
+/* Returns true if a path of the SPEC may name a folder of pictures. */
+static bool reads_pictures(const leati_spec *spec) {
+    return strcmp(spec->kind, "images") == 0;
+}
+
+static leat_status append_file(json_t *files, const char *path, bool pictures, leat_error *err) {
     fingerprint file;
-    LEATI_TRY(describe_file(&file, path, err));
+    LEATI_TRY(describe_file(&file, path, pictures, err));
     json_t *object = json_pack("{s:o, s:I, s:I, s:I, s:s}", "path", path_json(path), "bytes",
                                (json_int_t)file.bytes, "modified_s", (json_int_t)file.seconds, "modified_ns",
                                (json_int_t)file.nanoseconds, "xxh3", file.checksum);
@@ -138,7 +183,7 @@ static leat_status describe_spec(char **out, const leati_spec *spec, leat_error 
     leat_status status =
         files ? LEAT_OK : leati_fail_memory(err, sizeof(fingerprint), "the fingerprint of a SPEC");
     for (int i = 0; i < spec->path_count && status == LEAT_OK; ++i)
-        status = append_file(files, spec->paths[i], err);
+        status = append_file(files, spec->paths[i], reads_pictures(spec), err);
     if (status == LEAT_OK) status = leati_json_write(files, out, err);
     json_decref(files);
     return status;
@@ -195,6 +240,13 @@ static const char *time_text(char *out, size_t bytes, const fingerprint *file) {
     return out;
 }
 
+/* Says what the checksum covers. */
+static const char *checksum_text(const fingerprint *file) {
+    return file->is_folder              ? "the names and sizes of its files"
+           : file->bytes <= WHOLE_BYTES ? "its content"
+                                        : "a sample of its content";
+}
+
 static leat_status compare(const fingerprint *then, const fingerprint *now, const char *path,
                            leat_error *err) {
     char before[128], after[128];
@@ -206,22 +258,22 @@ static leat_status compare(const fingerprint *then, const fingerprint *now, cons
     if (strcmp(now->checksum, then->checksum) != 0)
         return leati_fail(err, LEAT_EINVAL,
                           "'%s' has changed: its size is the same, but the checksum of %s differs", path,
-                          now->bytes <= WHOLE_BYTES ? "its content" : "a sample of its content");
+                          checksum_text(now));
     if (now->seconds == then->seconds && now->nanoseconds == then->nanoseconds) return LEAT_OK;
     return leati_fail(
         err, LEAT_EINVAL,
         "'%s' may have changed: it was modified at %s when it was recorded and at %s now; its size "
         "and the checksum of %s are the same",
         path, time_text(before, sizeof before, then), time_text(after, sizeof after, now),
-        now->bytes <= WHOLE_BYTES ? "its content" : "a sample of its content");
+        checksum_text(now));
 }
 
-static leat_status check_file(const char *path, json_t *object, leat_error *err) {
+static leat_status check_file(const char *path, bool pictures, json_t *object, leat_error *err) {
     fingerprint then, now;
     const char *recorded_path = NULL;
     LEATI_TRY(read_recorded(&then, &recorded_path, object, err));
     LEATI_TRY(compare_path(path, recorded_path, err));
-    LEATI_TRY(describe_file(&now, path, err));
+    LEATI_TRY(describe_file(&now, path, pictures, err));
     return compare(&then, &now, path, err);
 }
 
@@ -233,7 +285,7 @@ static leat_status check_files(const leati_spec *spec, json_t *files, leat_error
                           "the number of files has changed: %zu when they were recorded, %d now",
                           json_array_size(files), spec->path_count);
     for (int i = 0; i < spec->path_count; ++i)
-        LEATI_TRY(check_file(spec->paths[i], json_array_get(files, (size_t)i), err));
+        LEATI_TRY(check_file(spec->paths[i], reads_pictures(spec), json_array_get(files, (size_t)i), err));
     return LEAT_OK;
 }
 

@@ -7,6 +7,40 @@
 #include "data/columns.h"
 #include "data/spec.h"
 
+/* The options of `images` alone.  Their texts are not decoded; data/images_options.c parses them. */
+#define LEATI_IMAGE_OPTION_LIST(X)                                                                           \
+    X(size, "HEIGHTxWIDTH", "the size of all pictures; default 256x256")                                     \
+    X(color, "rgb|grayscale|rgba", "the channels; default rgb")                                              \
+    X(interpolation, "FILTER",                                                                               \
+      "nearest, bilinear (default), bicubic, lanczos, box or hamming, with the bytes that Pillow gives")     \
+    X(aspect, "stretch|crop|pad",                                                                            \
+      "crop takes the middle (Keras: keep_aspect_ratio, crop_to_aspect_ratio), pad adds black margins "      \
+      "(pad_to_aspect_ratio); default stretch")                                                              \
+    X(labels, "int|onehot|binary|raw|none",                                                                  \
+      "the targets: the number of the class (default), one-hot rows, 0 or 1, the numbers of a list's "       \
+      "columns; none: no targets, and the whole folder is one list")                                         \
+    X(classes, "NAME[,NAME...]", "the classes in the order of their numbers; default all, sorted")           \
+    X(follow_links, "true|false", "enter linked folders inside of classes; default false")                   \
+    X(validation, "SHARE", "the share of files for validation, with subset")                                 \
+    X(subset, "training|validation", "the files to read")                                                    \
+    X(split, "shuffled|ordered|per_class",                                                                   \
+      "how files for validation are chosen: as image_dataset_from_directory(seed=N) does (default), the "    \
+      "last ones as it does with shuffle=False, or the first of each class as flow_from_directory does")     \
+    X(seed, "N", "the seed of split=shuffled, the same for both subsets")                                    \
+    X(bad, "fail|skip",                                                                                      \
+      "skip leaves out a picture that cannot be read, says so in the log, and makes the batch shorter")      \
+    X(decode, "full|scaled",                                                                                 \
+      "scaled decodes JPEG at 1/2, 1/4 or 1/8 where that is still large enough: faster, other pixels")       \
+    X(max_pixels, "N", "pictures with more pixels are bad; default 89478485")                                \
+    X(x_col, "NAME", "the column of a CSV list that has the paths; default filename")                        \
+    X(y_col, "NAME[,NAME...]", "the column that has the labels; default class")
+
+typedef struct leati_image_texts {
+#define LEATI_IMAGE_TEXT(key, value, text) char *key;
+    LEATI_IMAGE_OPTION_LIST(LEATI_IMAGE_TEXT)
+#undef LEATI_IMAGE_TEXT
+} leati_image_texts;
+
 /* The values of the options.  A list is the text of the option, names with commas between them; NULL: no such
  * option. */
 typedef struct leati_settings {
@@ -14,6 +48,7 @@ typedef struct leati_settings {
     char *inputs;
     char *targets;
     char *sample_weights;
+    leati_image_texts images;
 } leati_settings;
 
 /* Opens a source of one kind.  `spec` is the parsed form of `text`. */
@@ -21,7 +56,7 @@ typedef leat_status leati_kind_open(leat_sequence *out, const leati_spec *spec, 
                                     const leati_settings *settings, const leat_source_options *options,
                                     leat_error *err);
 
-leati_kind_open leati_open_idx, leati_open_npy, leati_open_npz, leati_open_plugin;
+leati_kind_open leati_open_idx, leati_open_npy, leati_open_npz, leati_open_images, leati_open_plugin;
 
 /* Checks that the SPEC's kind exists and takes this number of paths.  Errors: LEAT_EINVAL. */
 leat_status leati_spec_check_kind(const leati_spec *spec, leat_error *err);
@@ -34,12 +69,15 @@ leat_status leati_spec_check_kind(const leati_spec *spec, leat_error *err);
     X(npy, "INPUTS[,TARGETS[,WEIGHTS]]", 1, 3, "NumPy arrays, one in each file; the files are mapped.")      \
     X(npz, "FILE", 1, 1,                                                                                     \
       "Named NumPy arrays: stored ones are mapped, deflated ones unpacked once, into memory.")               \
+    X(images, "FOLDER|LIST.csv", 1, 1,                                                                       \
+      "Pictures (JPEG, PNG, WebP, GIF, TIFF, BMP, PPM): a subfolder for each class, or a CSV list with a "   \
+      "header.  Samples are uint8 (H, W, C); with scale, float32.")                                          \
     X(plugin, "OBJECT.so", 1, 1,                                                                             \
       "A shared object that defines leat_plugin_open (leat/plugin.h); it receives the text after the ?.")
 
 /* All options: key, the kinds that have the option, value, description. */
 #define LEATI_OPTION_LIST(X)                                                                                 \
-    X(scale, "idx npy npz", "A or A/B", "inputs * A / B, as float32")                                        \
+    X(scale, "idx npy npz images", "A or A/B", "inputs * A / B, as float32")                                 \
     X(shape, "idx npy npz", "28x28x1", "the shape of one input sample")                                      \
     X(onehot, "idx npy npz", "CLASSES", "labels 0 .. CLASSES-1 of targets become one-hot rows of float32")   \
     X(inputs, "npz", "NAME[,NAME...]", "the arrays that are inputs, in the model's order; default x")        \

@@ -107,6 +107,16 @@ static leat_status apply_sample_weights(leati_settings *settings, char *value, l
     return LEAT_OK;
 }
 
+/* The options of pictures are parsed together, when the source is opened. */
+#define STORE_TEXT(key, value_name, text)                                                                    \
+    static leat_status apply_##key(leati_settings *settings, char *value, leat_error *err) {                 \
+        (void)err;                                                                                           \
+        settings->images.key = value;                                                                        \
+        return LEAT_OK;                                                                                      \
+    }
+LEATI_IMAGE_OPTION_LIST(STORE_TEXT)
+#undef STORE_TEXT
+
 /* ---- Tables ---- */
 
 typedef struct kind {
@@ -128,6 +138,9 @@ static const struct {
 #define OPTION_ROW(key, kinds, value, text) {#key, " " kinds " ", apply_##key},
     LEATI_OPTION_LIST(OPTION_ROW)
 #undef OPTION_ROW
+#define IMAGE_OPTION_ROW(key, value, text) {#key, " images ", apply_##key},
+        LEATI_IMAGE_OPTION_LIST(IMAGE_OPTION_ROW)
+#undef IMAGE_OPTION_ROW
 };
 
 enum {
@@ -226,13 +239,17 @@ leat_status leat_source_open(leat_sequence *out, size_t size, const char *spec,
     "  'idx:train-images.gz,train-labels.gz?scale=1/255&onehot=10'\n"                                        \
     "  npy:x.npy,y.npy\n"                                                                                    \
     "  'npz:data.npz?inputs=x0,x1&targets=t0'\n"                                                             \
+    "  'images:photos?size=224x224&scale=1/255&labels=onehot&validation=0.2&subset=training&seed=1'\n"       \
     "  'plugin:./frames.so?folder=/data&fps=30'\n"
 
 const char *leat_source_help(void) {
 #define KIND_HELP(name, paths, least, most, text) "  " #name ":" paths "\n      " text "\n"
 #define OPTION_HELP(key, kinds, value, text)      "  " #key "=" value "   (" kinds ")\n      " text "\n"
+#define IMAGE_OPTION_HELP(key, value, text)       "  " #key "=" value "   (images)\n      " text "\n"
     return "SPEC names data: KIND:PATH[,PATH...][?KEY=VALUE[&KEY=VALUE...]]\n\nKinds:\n" LEATI_KIND_LIST(
-        KIND_HELP) "\nOptions:\n" LEATI_OPTION_LIST(OPTION_HELP) "\n" HELP_NOTES;
+        KIND_HELP) "\nOptions:\n" LEATI_OPTION_LIST(OPTION_HELP)
+        LEATI_IMAGE_OPTION_LIST(IMAGE_OPTION_HELP) "\n" HELP_NOTES;
+#undef IMAGE_OPTION_HELP
 #undef KIND_HELP
 #undef OPTION_HELP
 }

@@ -5,7 +5,7 @@
 
 #include "leat/error.h"
 
-enum { LEATI_SPEC_MAX_PATHS = 32, LEATI_SPEC_MAX_OPTIONS = 16 };
+enum { LEATI_SPEC_MAX_PATHS = 32, LEATI_SPEC_MAX_OPTIONS = 24 };
 
 typedef struct leati_spec {
     char *text; /* a copy of the SPEC, into which the members below point */

@@ -42,10 +42,22 @@ static void make_arrays(void) {
     bytes_write(&file, "deflated.npz");
 }
 
+/* Two lists of pictures: one that is split, and one with numbers. */
+static void make_pictures(void) {
+    file.size = 0;
+    bytes_add_text(&file, "P6 2 1 255\nabcdef");
+    bytes_write(&file, "a.ppm");
+    bytes_write(&file, "b.ppm");
+    file.size = 0;
+    bytes_add_text(&file, "filename,class,x\na.ppm,q,1\nb.ppm,p,2\n");
+    bytes_write(&file, "list.csv");
+}
+
 static int enter(void **state) {
     if (files_enter(state) != 0) return -1;
     make_idx();
     make_arrays();
+    make_pictures();
     return 0;
 }
 
@@ -96,6 +108,13 @@ static void opening_survives(void **state) {
     leat_error err = {0};
     assert_int_equal(open_and_get(specs[3], &err),
                      LEAT_EFORMAT); /* other failures must free the memory, too */
+}
+
+static void pictures_survive(void **state) {
+    (void)state;
+    sweep(open_and_get, "images:list.csv?size=3x3&color=rgba&scale=1/255&aspect=pad");
+    sweep(open_and_get, "images:list.csv?size=3x3&labels=raw&y_col=x");
+    sweep(open_and_get, "images:.?labels=none&size=2x2&validation=0.5&subset=training&seed=1");
 }
 
 static leat_status read_all(const void *what, leat_error *err) {
@@ -170,8 +189,11 @@ static void arrays_survive(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(opening_survives),     cmocka_unit_test(reading_survives),
-        cmocka_unit_test(fingerprints_survive), cmocka_unit_test(writing_survives_and_keeps_the_old_file),
+        cmocka_unit_test(opening_survives),
+        cmocka_unit_test(pictures_survive),
+        cmocka_unit_test(reading_survives),
+        cmocka_unit_test(fingerprints_survive),
+        cmocka_unit_test(writing_survives_and_keeps_the_old_file),
         cmocka_unit_test(arrays_survive),
     };
     return cmocka_run_group_tests(tests, enter, files_leave);

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The source of pictures: decodes and resizes each picture in the worker that makes its batch.  Room: data. */
+#include "data/images.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "data/kinds.h"
+
+typedef struct images {
+    leat_batch_spec spec;
+    leati_image_choices choices; /* its texts are not used after the source is opened */
+    leati_image_list list;
+    float *table;           /* the scaled values of all 256 bytes; NULL: pictures are uint8 */
+    _Atomic int64_t warned; /* bad pictures that this process has left out */
+} images;
+
+/* After so many warnings about bad pictures, a process says no more. */
+enum { MAX_WARNINGS = 20 };
+
+/* ---- One sample ---- */
+
+static leat_status decode_file(const images *s, leati_picture *out, const char *path, leat_error *err) {
+    const bool scaled = s->choices.scaled_decoding;
+    const leati_picture_options options = {.color = s->choices.color,
+                                           .max_pixels = s->choices.max_pixels,
+                                           .scaled_width = scaled ? s->choices.width : 0,
+                                           .scaled_height = scaled ? s->choices.height : 0};
+    unsigned char *bytes = NULL;
+    size_t count = 0;
+    LEATI_TRY(leati_image_read_file(&bytes, &count, path, err));
+    leat_status status = leati_picture_decode(out, bytes, count, &options, err);
+    leati_free(bytes);
+    return leati_prefix(status, err, "picture '%s'", path);
+}
+
+/* Writes the pixels of a picture of the final size, scaled. */
+static void write_floats(const images *s, const leati_picture *picture, float *dst) {
+    const int64_t count = picture->width * picture->height * picture->channels;
+    for (int64_t i = 0; i < count; ++i) dst[i] = s->table[picture->pixels[i]];
+}
+
+/* Writes a picture into its place in the batch. */
+static leat_status write_picture(const images *s, const char *path, void *dst, leat_error *err) {
+    leati_picture in, out = {s->choices.width, s->choices.height, (int)s->choices.color, dst};
+    LEATI_TRY(decode_file(s, &in, path, err));
+    leat_status status =
+        s->table ? leati_picture_create(&out, out.width, out.height, out.channels, err) : LEAT_OK;
+    if (status == LEAT_OK)
+        status = leati_prefix(leati_picture_fit(&out, &in, s->choices.filter, s->choices.fit, err), err,
+                              "picture '%s'", path);
+    if (s->table && out.pixels != dst) {
+        if (status == LEAT_OK) write_floats(s, &out, dst);
+        leati_picture_fini(&out);
+    }
+    leati_picture_fini(&in);
+    return status;
+}
+
+static void write_label(const images *s, const leati_image_file *file, void *dst) {
+    switch (s->choices.labels) {
+    case LEATI_LABELS_INT: *(int32_t *)dst = file->label; break;
+    case LEATI_LABELS_BINARY: *(float *)dst = (float)file->label; break;
+    case LEATI_LABELS_ONEHOT:
+        memset(dst, 0, (size_t)s->list.class_count * sizeof(float));
+        ((float *)dst)[file->label] = 1;
+        break;
+    case LEATI_LABELS_RAW: memcpy(dst, file->raw, (size_t)s->list.raw_columns * sizeof(float)); break;
+    case LEATI_LABELS_NONE: break;
+    }
+}
+
+static void warn(images *s, const char *message) {
+    const int64_t before = atomic_fetch_add(&s->warned, 1);
+    if (before < MAX_WARNINGS) leati_log(LEAT_LOG_WARNING, "left out: %s", message);
+    if (before == MAX_WARNINGS)
+        leati_log(LEAT_LOG_WARNING, "left out: further pictures, which are not named");
+}
+
+/* Returns the bytes of one sample of a tensor. */
+static size_t sample_bytes(const images *s, int tensor) {
+    const leat_tensor_spec *spec = &s->spec.tensors[tensor];
+    return leati_count_bytes(leati_shape_count(spec->rank, spec->shape), leat_dtype_bytes(spec->dtype));
+}
+
+static bool is_bad_data(leat_status status) {
+    return status != LEAT_OK && status != LEAT_ENOMEM;
+}
+
+/* Makes a batch of `count` samples: those with the given numbers, or those from `first` on if `numbers` is NULL. */
+static leat_status make_batch(images *s, const int64_t *numbers, int64_t first, int64_t count,
+                              leat_batch *batch, leat_error *err) {
+    const size_t picture_bytes = sample_bytes(s, 0);
+    const size_t label_bytes = s->spec.tensor_count > 1 ? sample_bytes(s, 1) : 0;
+    int64_t made = 0;
+    for (int64_t i = 0; i < count; ++i) {
+        const leati_image_file *file = &s->list.files[numbers ? numbers[i] : first + i];
+        unsigned char *dst = (unsigned char *)batch->tensors[0].data + (size_t)made * picture_bytes;
+        leat_error problem = {0};
+        const leat_status status = write_picture(s, file->path, dst, s->choices.skip_bad ? &problem : err);
+        if (is_bad_data(status) && s->choices.skip_bad) {
+            warn(s, problem.message);
+            continue;
+        }
+        if (status != LEAT_OK) {
+            if (s->choices.skip_bad) return leati_fail(err, status, "%s", problem.message);
+            return status;
+        }
+        if (label_bytes > 0)
+            write_label(s, file, (unsigned char *)batch->tensors[1].data + (size_t)made * label_bytes);
+        ++made;
+    }
+    if (made == 0)
+        return leati_fail(err, LEAT_ESKIPPED, "all %lld pictures of the batch are bad", (long long)count);
+    batch->size = made;
+    for (int k = 0; k < s->spec.tensor_count; ++k) batch->tensors[k].shape[0] = made;
+    return LEAT_OK;
+}
+
+/* ---- The sequence ---- */
+
+static int64_t length(void *user) {
+    const images *s = user;
+    return (s->list.count - 1) / s->spec.batch_size + 1;
+}
+
+static int64_t samples(void *user) {
+    return ((const images *)user)->list.count;
+}
+
+static leat_status get_samples(void *user, const int64_t *numbers, int64_t count, leat_rng *rng,
+                               leat_batch *batch, leat_error *err) {
+    (void)rng;
+    return make_batch(user, numbers, 0, count, batch, err);
+}
+
+static leat_status get(void *user, int64_t index, leat_rng *rng, leat_batch *batch, leat_error *err) {
+    images *s = user;
+    const int64_t first = index * s->spec.batch_size, left = s->list.count - first;
+    (void)rng;
+    return make_batch(s, NULL, first, left < s->spec.batch_size ? left : s->spec.batch_size, batch, err);
+}
+
+static void destroy(void *user) {
+    images *s = user;
+    leati_image_list_fini(&s->list);
+    leati_free(s->table);
+    leati_free(s);
+}
+
+/* ---- Opening ---- */
+
+static leat_status describe_batch(images *s, leat_error *err) {
+    static const leat_dtype dtypes[] = {LEAT_I32, LEAT_F32, LEAT_F32, LEAT_F32};
+    const leati_label_mode labels = s->choices.labels;
+    const int64_t picture[] = {s->choices.height, s->choices.width, (int64_t)s->choices.color};
+    const int64_t label = labels == LEATI_LABELS_ONEHOT ? s->list.class_count
+                          : labels == LEATI_LABELS_RAW  ? s->list.raw_columns
+                                                        : 1;
+    LEATI_TRY(
+        leat_batch_spec_add(&s->spec, LEAT_PART_INPUT, NULL, s->table ? LEAT_F32 : LEAT_U8, 3, picture, err));
+    if (labels == LEATI_LABELS_NONE) return LEAT_OK;
+    return leat_batch_spec_add(&s->spec, LEAT_PART_TARGET, NULL, dtypes[labels], 1, &label, err);
+}
+
+static leat_status make_table(images *s, leat_error *err) {
+    if (s->choices.denominator == 0) return LEAT_OK;
+    s->table = leati_calloc(256, sizeof *s->table);
+    if (!s->table) return leati_fail_memory(err, 256 * sizeof *s->table, "a table of scaled bytes");
+    for (int i = 0; i < 256; ++i) s->table[i] = (float)(i * s->choices.numerator / s->choices.denominator);
+    return LEAT_OK;
+}
+
+static leat_status open_images(images *s, const char *path, const leati_settings *settings,
+                               const leat_source_options *options, leat_error *err) {
+    if (options->batch_size < 1)
+        return leati_fail(err, LEAT_EINVAL, "batch size %lld, expected at least 1",
+                          (long long)options->batch_size);
+    LEATI_TRY(leati_image_choices_read(&s->choices, settings, err));
+    LEATI_TRY(leati_image_list_read(&s->list, path, &s->choices, err));
+    s->spec.batch_size = options->batch_size < s->list.count ? options->batch_size : s->list.count;
+    LEATI_TRY(make_table(s, err));
+    return describe_batch(s, err);
+}
+
+leat_status leati_open_images(leat_sequence *out, const leati_spec *spec, const char *text,
+                              const leati_settings *settings, const leat_source_options *options,
+                              leat_error *err) {
+    (void)text;
+    images *s = leati_calloc(1, sizeof *s);
+    if (!s) return leati_fail_memory(err, sizeof *s, "a source of pictures");
+    leat_status status = open_images(s, spec->paths[0], settings, options, err);
+    if (status != LEAT_OK) {
+        destroy(s);
+        return status;
+    }
+    *out = leat_sequence_default();
+    out->user = s;
+    out->spec = s->spec;
+    out->length = length;
+    out->get = get;
+    out->samples = samples;
+    out->get_samples = get_samples;
+    out->destroy = destroy;
+    return LEAT_OK;
+}

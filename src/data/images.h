@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The parts of the source of pictures: its options, the list of its files, and the split of that list. */
+#ifndef LEATI_DATA_IMAGES_H
+#define LEATI_DATA_IMAGES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "data/kinds.h"
+#include "image/picture.h"
+
+/* The forms of labels, with the names of Keras's label_mode where it has one. */
+typedef enum leati_label_mode {
+    LEATI_LABELS_INT,    /* int32 (1,) */
+    LEATI_LABELS_ONEHOT, /* float32 (classes,): Keras's categorical */
+    LEATI_LABELS_BINARY, /* float32 (1,), two classes */
+    LEATI_LABELS_RAW,    /* float32 (columns,): the numbers of a CSV list */
+    LEATI_LABELS_NONE
+} leati_label_mode;
+
+/* The ways to choose the files of validation. */
+typedef enum leati_split_mode {
+    LEATI_SPLIT_SHUFFLED,  /* image_dataset_from_directory(seed=...) */
+    LEATI_SPLIT_ORDERED,   /* image_dataset_from_directory(shuffle=False): the last files */
+    LEATI_SPLIT_PER_CLASS, /* flow_from_directory: the first files of each class */
+} leati_split_mode;
+
+/* The parsed options.  Strings point into the SPEC. */
+typedef struct leati_image_choices {
+    int64_t width, height, max_pixels;
+    leati_picture_color color;
+    leati_filter filter;
+    leati_fit fit;
+    leati_label_mode labels;
+    leati_split_mode split;
+    bool follow_links, scaled_decoding, skip_bad;
+    double validation; /* 0: no split */
+    bool is_validation, has_seed;
+    uint32_t seed;
+    char *classes[256]; /* in the order of their numbers */
+    int class_count;    /* 0: all subfolders */
+    char *x_column;
+    char *y_columns[32];
+    int y_count;
+    double numerator, denominator; /* of `scale`; denominator 0: no scaling */
+} leati_image_choices;
+
+/* Parses the options of `images`.  Decodes the texts in place.  Errors: LEAT_EINVAL. */
+leat_status leati_image_choices_read(leati_image_choices *out, const leati_settings *settings,
+                                     leat_error *err);
+
+/* One file. */
+typedef struct leati_image_file {
+    char *path;
+    size_t folder;    /* length of the part of the path that names the file's folder */
+    int32_t label;    /* the number of its class */
+    const float *raw; /* the numbers of the row, for LEATI_LABELS_RAW */
+} leati_image_file;
+
+typedef struct leati_image_list {
+    leati_image_file *files;
+    int64_t count, capacity;
+    char **classes; /* names; NULL without labels */
+    int class_count;
+    float *raw; /* (rows, raw_columns) */
+    int raw_columns;
+    bool from_csv;
+} leati_image_list;
+
+/* Lists the pictures of a folder, or those that a CSV file names, in Keras's order.  Errors: LEAT_ENOTFOUND, LEAT_EIO;
+ * LEAT_EFORMAT a damaged CSV file; LEAT_EINVAL no pictures, or wrong classes; LEAT_ENOMEM.  On failure the list is
+ * empty. */
+leat_status leati_image_list_read(leati_image_list *out, const char *path, const leati_image_choices *choices,
+                                  leat_error *err);
+void leati_image_list_fini(leati_image_list *list);
+
+/* Appends a file; takes `path`, which the list frees. */
+leat_status leati_image_list_add(leati_image_list *list, char *path, int32_t label, leat_error *err);
+
+/* Returns the number of the class with this name, after adding the class if it is new; -1 without memory. */
+int leati_image_list_class(leati_image_list *list, const char *name);
+
+/* Reads the rows of a CSV list. */
+leat_status leati_image_list_read_csv(leati_image_list *list, const char *path,
+                                      const leati_image_choices *choices, leat_error *err);
+
+/* Keeps the files of the subset that the options name, in their order.  Errors: LEAT_EINVAL the subset would be empty;
+ * LEAT_ENOMEM. */
+leat_status leati_image_list_split(leati_image_list *list, const leati_image_choices *choices,
+                                   leat_error *err);
+
+/* Reads a whole regular file.  @param[out] out  For leati_free.  Errors: LEAT_ENOTFOUND, LEAT_EIO; LEAT_EINVAL not a
+ * regular file; LEAT_ENOMEM. */
+leat_status leati_image_read_file(unsigned char **out, size_t *bytes, const char *path, leat_error *err);
+
+#endif
