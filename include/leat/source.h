@@ -122,6 +122,15 @@ LEAT_API LEAT_CHECKED leat_status leat_source_fingerprint(const char *spec, char
 LEAT_API LEAT_CHECKED leat_status leat_source_check_fingerprint(const char *spec, const char *recorded,
                                                                 leat_error *err);
 
+/** Names the files of a source whose samples are files, which is the kind `images`: a JSON object with `classes`, an
+ *  array of names in the order of their labels, and `files`, an array with an object for each sample, in the order of
+ *  the samples.  The object has the `path` and, if there are classes, the `label`.  Names are escaped as in a SPEC.
+ *  @param spec  As in leat_source_open.
+ *  @param[out] out  A string for leat_string_free; NULL on failure.
+ *  Errors: LEAT_ENOTSUP the samples of this kind are not files; those of leat_source_open.
+ *  Threads: any. */
+LEAT_API LEAT_CHECKED leat_status leat_source_files(const char *spec, char **out, leat_error *err);
+
 /** Returns a description of SPECs as plain text: kinds, options, examples.  The text is static.  Threads: any. */
 LEAT_API const char *leat_source_help(void);
 

@@ -18,6 +18,7 @@
 #include "base/text.h"
 #include "data/images.h"
 #include "data/kinds.h"
+#include "data/paths.h"
 #include "json/json.h"
 #include "leat/source.h"
 
@@ -136,24 +137,6 @@ static leat_status describe_file(fingerprint *out, const char *path, bool pictur
     return status;
 }
 
-/* ---- Paths in JSON ---- */
-
-/* Returns the path as JSON, NULL without memory.  The path is escaped as in a SPEC, and so is a path that is not
- * UTF-8, since strings of JSON are. */
-static json_t *path_json(const char *path) {
-    leati_text text = {0};
-    json_t *unescaped = json_string(path);
-    for (const unsigned char *byte = (const unsigned char *)path; *byte; ++byte) {
-        bool escaped =
-            *byte < 0x20 || *byte == 0x7F || strchr("%,?&", *byte) || (!unescaped && *byte >= 0x80);
-        leati_text_add(&text, escaped ? "%%%02X" : "%c", *byte);
-    }
-    json_decref(unescaped);
-    json_t *out = text.failed ? NULL : json_string(text.data);
-    leati_text_fini(&text);
-    return out;
-}
-
 /* ---- The fingerprint of a SPEC ---- */
 
 static leat_status parse_spec(leati_spec *out, const char *text, leat_error *err) {
@@ -171,7 +154,7 @@ static bool reads_pictures(const leati_spec *spec) {
 static leat_status append_file(json_t *files, const char *path, bool pictures, leat_error *err) {
     fingerprint file;
     LEATI_TRY(describe_file(&file, path, pictures, err));
-    json_t *object = json_pack("{s:o, s:I, s:I, s:I, s:s}", "path", path_json(path), "bytes",
+    json_t *object = json_pack("{s:o, s:I, s:I, s:I, s:s}", "path", leati_path_json(path), "bytes",
                                (json_int_t)file.bytes, "modified_s", (json_int_t)file.seconds, "modified_ns",
                                (json_int_t)file.nanoseconds, "xxh3", file.checksum);
     if (json_array_append_new(files, object) == 0) return LEAT_OK;
@@ -220,7 +203,7 @@ static leat_status read_recorded(fingerprint *out, const char **path, json_t *ob
 }
 
 static leat_status compare_path(const char *path, const char *recorded, leat_error *err) {
-    json_t *text = path_json(path);
+    json_t *text = leati_path_json(path);
     if (!text) return leati_fail_memory(err, strlen(path), "a file name");
     bool same = strcmp(json_string_value(text), recorded) == 0;
     json_decref(text);

@@ -61,6 +61,9 @@ leati_kind_open leati_open_idx, leati_open_npy, leati_open_npz, leati_open_image
 /* Checks that the SPEC's kind exists and takes this number of paths.  Errors: LEAT_EINVAL. */
 leat_status leati_spec_check_kind(const leati_spec *spec, leat_error *err);
 
+/* Reads the options of a SPEC; their texts point into *spec.  Errors: LEAT_EINVAL. */
+leat_status leati_settings_read(leati_settings *out, const leati_spec *spec, leat_error *err);
+
 /* All kinds: name, paths, smallest and largest number of paths, description. */
 #define LEATI_KIND_LIST(X)                                                                                   \
     X(idx, "INPUTS[,TARGETS]", 1, 2,                                                                         \

@@ -200,13 +200,21 @@ static leat_status apply_option(leati_settings *settings, const kind *k, const c
                       near ? ": did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
+leat_status leati_settings_read(leati_settings *out, const leati_spec *spec, leat_error *err) {
+    const kind *k = NULL;
+    *out = (leati_settings){.columns = leati_column_options_default()};
+    LEATI_TRY(find_kind(&k, spec, err));
+    for (int i = 0; i < spec->option_count; ++i)
+        LEATI_TRY(apply_option(out, k, spec->keys[i], spec->values[i], err));
+    return LEAT_OK;
+}
+
 static leat_status open_spec(leat_sequence *out, const leati_spec *spec, const char *text,
                              const leat_source_options *options, leat_error *err) {
     const kind *k = NULL;
-    leati_settings settings = {.columns = leati_column_options_default()};
+    leati_settings settings;
     LEATI_TRY(find_kind(&k, spec, err));
-    for (int i = 0; i < spec->option_count; ++i)
-        LEATI_TRY(apply_option(&settings, k, spec->keys[i], spec->values[i], err));
+    LEATI_TRY(leati_settings_read(&settings, spec, err));
     return k->open(out, spec, text, &settings, options, err);
 }
 

@@ -486,6 +486,7 @@ static const text texts[] = {
     {"policy", NULL, "float32"},
     {"reason", NULL, "enough"},
     {"separator", NULL, ","},
+    {"spec", "leat_source_files", "images:" LEAT_SOURCE_DIR "/tests/golden/pictures?labels=none"},
     {"spec", NULL, "npy:nonsense.npy"},
     {"text", "leat_callback_from_text", "EarlyStopping(patience=2)"},
     {"text", NULL, "a text"},

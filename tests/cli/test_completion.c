@@ -53,11 +53,11 @@ static void commands_and_their_members_are_offered(void **state) {
     (void)state;
     offers_exactly("ev", "evaluate\n");
     offers_exactly("--v", "--version\n");
-    offers_exactly("feed ''", "bench\ntune\ntrace\n--help\n");
+    offers_exactly("feed ''", "bench\ntune\ntrace\ncheck\nshow\n--help\n");
     offers_exactly("feed t", "tune\ntrace\n");
     offers_exactly("help fe", "feed\n");
     offers_exactly("help spec", "specs\n");
-    offers_exactly("help feed ''", "bench\ntune\ntrace\n");
+    offers_exactly("help feed ''", "bench\ntune\ntrace\ncheck\nshow\n");
     offers_exactly("help feed b", "bench\n");
     offers_exactly("help fit ''", "\n");
     offers_exactly("list opt", "optimizers\n");

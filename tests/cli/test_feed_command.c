@@ -53,8 +53,8 @@ static void a_group_has_commands_and_help(void **state) {
     refused("feed bnech", "unknown command 'feed bnech': did you mean 'feed bench'?");
     refused("bench", "did you mean 'feed bench'?");
     runs("feed --help");
-    const char *members[] = {"bench", "tune", "trace"};
-    for (int i = 0; i < 3; ++i) {
+    const char *members[] = {"bench", "tune", "trace", "check", "show"};
+    for (int i = 0; i < 5; ++i) {
         char line[64];
         static char first[text_bytes];
         runs("feed --help");
@@ -483,6 +483,55 @@ static void an_interrupt_ends_a_measurement(void **state) {
         "feed tune npz:d.npz --model small.json --loss categorical_crossentropy --seconds 1000 --json");
 }
 
+/* ---- check and show ---- */
+
+/* Makes a folder of pictures with two classes: three good pictures, of which two are equal, and a bad one. */
+static void make_pictures(void) {
+    if (system("mkdir -p run/photos/a run/photos/b") != 0) fail();
+    write_text("run/photos/a/1.ppm", "P3 1 1 255 10 20 30");
+    write_text("run/photos/a/2.ppm", "P3 1 1 255 11 20 30");
+    write_text("run/photos/b/1.ppm", "P3 1 1 255 10 20 30");
+    write_text("run/photos/b/2.ppm", "P3 1 1 255 10");
+}
+
+static void check_finds_bad_and_equal_pictures(void **state) {
+    (void)state;
+    make_pictures();
+    assert_int_equal(run("feed check images:run/photos?size=2x2"), 1);
+    assert_non_null(strstr(out, "4 samples"));
+    assert_non_null(strstr(out, "2 samples,  66.7 %  a\n"));
+    assert_non_null(strstr(out, "sample 3: picture 'run/photos/b/2.ppm': PPM: the file is truncated"));
+    assert_non_null(strstr(out, "samples 0 and 2: run/photos/a/1.ppm, run/photos/b/1.ppm"));
+    assert_int_equal(run("feed check images:run/photos?size=2x2&labels=onehot --json"), 1);
+    json_t *root = json_loads(out, 0, NULL);
+    assert_int_equal(whole(root, "readable"), 3);
+    assert_int_equal(json_array_size(json_object_get(root, "bad")), 1);
+    assert_int_equal(whole(json_array_get(json_object_get(root, "classes"), 1), "samples"), 1);
+    json_decref(root);
+}
+
+static void check_reads_arrays(void **state) {
+    (void)state;
+    runs("feed check npz:d.npz");
+    assert_non_null(strstr(out, "90 samples"));
+    assert_non_null(strstr(out, "cannot be read: 0"));
+}
+
+static void show_writes_a_page(void **state) {
+    (void)state;
+    make_pictures();
+    runs("feed show images:run/photos?size=2x2 --output run/page.html --samples 4");
+    FILE *file = fopen("run/page.html", "r");
+    assert_non_null(file);
+    out[fread(out, 1, text_bytes - 1, file)] = '\0';
+    fclose(file);
+    assert_non_null(strstr(out, "data:image/bmp;base64,Qk1GAAAA"));
+    assert_non_null(strstr(out, "<b>b</b> class 1<br>sample 2<br>run/photos/b/1.ppm"));
+    assert_non_null(strstr(out, "the file is truncated"));
+    fails("feed show npz:d.npz --output run/page.html", "is no picture: expected (height, width, channels)");
+    refused("feed show npz:d.npz", "--output");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_group_has_commands_and_help),
@@ -502,6 +551,9 @@ int main(void) {
         cmocka_unit_test(evaluate_and_predict_have_the_same_policies),
         cmocka_unit_test(a_trace_is_json_with_events),
         cmocka_unit_test(tune_recommends_one_of_its_rows),
+        cmocka_unit_test(check_finds_bad_and_equal_pictures),
+        cmocka_unit_test(check_reads_arrays),
+        cmocka_unit_test(show_writes_a_page),
         cmocka_unit_test(an_interrupt_ends_a_measurement),
     };
     return cmocka_run_group_tests(tests, enter, leave);

@@ -90,6 +90,10 @@ static const cli_use feed_bench_uses[] = {FEED_USES, MAY(DIGEST), MAY(JSON), MAY
 
 static const cli_use feed_trace_uses[] = {MUST(TRACE_OUTPUT), FEED_USES, MAY(JSON), MAY(HELP)};
 
+static const cli_use feed_check_uses[] = {MAY(JSON), MAY(HELP)};
+
+static const cli_use feed_show_uses[] = {MUST(PAGE_OUTPUT), MAY(SAMPLES), MAY(HELP)};
+
 static const cli_use feed_tune_uses[] = {MUST(MODEL), MAY(LOSS),         MAY(OPTIMIZER),  MAY(NO_COMPILE),
                                          MAY(LAYERS), MAY(DTYPE_POLICY), MAY(BATCH_SIZE), MAY(SHUFFLE),
                                          MAY(SEED),   MAY(SECONDS),      MAY(JSON),       MAY(HELP)};
@@ -225,13 +229,14 @@ const cli_command cli_commands[] = {
      "leat convert best.weights.h5 best.keras --model model.json\n"
      "leat convert resnet50.h5 base.h5 --output-layer avg_pool",
      USES(convert_uses), cli_convert},
-    {"feed", "COMMAND", "measure how fast data is fed, and find the best setting",
+    {"feed", "COMMAND", "check data, measure how fast it is fed, and find the best setting",
      "These commands show whether training waits for data: bench measures how fast batches are made and "
      "delivered, tune tries settings with the real training step, and trace records what each worker does "
-     "over time.",
+     "over time.  check reads all samples and finds broken files, and show writes a page of samples.",
      "leat feed bench 'npz:train.npz' --workers 2 --use-multiprocessing\n"
      "leat feed tune 'npz:train.npz' --model model.h5\n"
-     "leat feed trace 'npz:train.npz' --output feed.json",
+     "leat feed trace 'npz:train.npz' --output feed.json\n"
+     "leat feed check 'images:photos'",
      USES(help_uses), NULL},
     {"feed bench", "[SPEC]", "measure how fast batches are made and delivered",
      "Takes batches from a SPEC, or synthetic batches with --payload, and discards them.  Prints on standard "
@@ -260,6 +265,24 @@ const cli_command cli_commands[] = {
      "a training.",
      "leat feed trace 'npz:train.npz' --output feed.json --workers 2 --batches 500 --consume-us 2000",
      USES(feed_trace_uses), cli_feed_trace},
+    {"feed check", "SPEC", "read all samples and report what is wrong",
+     "Reads each sample once and prints on standard output: the number of samples, the shapes, how many "
+     "samples "
+     "each class has, the samples that cannot be read, with the reason, and samples whose inputs are the "
+     "same.  The "
+     "exit code is 1 if a sample cannot be read.  Targets that are one integer, or a one-hot row, are "
+     "classes.",
+     "leat feed check 'images:photos?size=224x224'\nleat feed check npz:train.npz --json",
+     USES(feed_check_uses), cli_feed_check},
+    {"feed show", "SPEC", "write a page with samples and their labels",
+     "Writes one HTML file that loads nothing from elsewhere, with samples as the model receives them, and "
+     "their "
+     "labels.  The first input must be pictures: (height, width, channels) with 1, 3 or 4 channels.  Bytes "
+     "are shown "
+     "unchanged; other numbers are scaled so that the smallest number of a sample is black and the largest "
+     "white.",
+     "leat feed show 'images:photos?size=224x224' --output samples.html", USES(feed_show_uses),
+     cli_feed_show},
     {"report", "RUN", "write a page with plots of a run",
      "RUN is a folder that `leat fit --out` wrote, or a history.json.  The report is one HTML file that "
      "loads nothing from elsewhere.  It shows loss and metrics by epoch, the time of a step divided into "

@@ -10,6 +10,8 @@ int cli_evaluate(const cli_arguments *arguments);
 int cli_predict(const cli_arguments *arguments);
 int cli_convert(const cli_arguments *arguments);
 int cli_summary(const cli_arguments *arguments);
+int cli_feed_check(const cli_arguments *arguments);
+int cli_feed_show(const cli_arguments *arguments);
 int cli_feed_bench(const cli_arguments *arguments);
 int cli_feed_trace(const cli_arguments *arguments);
 int cli_feed_tune(const cli_arguments *arguments);

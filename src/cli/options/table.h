@@ -30,6 +30,8 @@ typedef enum cli_value {
     X(OUTPUT, "--output", CLI_FILE, "FILE", 0, 0, NULL,                                                      \
       "the file to write: .npy, or .npz with one array per output")                                          \
     X(TRACE_OUTPUT, "--output", CLI_FILE, "FILE", 0, 0, NULL, "the trace file to write")                     \
+    X(PAGE_OUTPUT, "--output", CLI_FILE, "FILE", 0, 0, NULL, "the HTML file to write")                       \
+    X(SAMPLES, "--samples", CLI_NUMBER, "N", 1, 10000, "48", "samples to show, spread over the data")        \
     X(REPORT_OUTPUT, "--output", CLI_FILE, "FILE", 0, 0, "RUN/report.html", "the HTML file to write")        \
     X(FOLLOW, "--follow", CLI_FLAG, NULL, 0, 0, NULL,                                                        \
       "rewrite the report while the run goes on, until it ends; the page reloads itself")                    \

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `leat feed check`: reads all samples of a source and reports what is wrong.  Room: cli. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <sha2.h>
+
+#include "cli/commands/commands.h"
+#include "cli/commands/feed/sample.h"
+#include "cli/run/json.h"
+#include "cli/run/progress.h"
+#include "cli/text/say.h"
+
+/* The most classes, bad samples and pairs of equal samples that are listed. */
+enum { MAX_CLASSES = 10000, MAX_LISTED = 20 };
+
+/* The checksum of a sample's inputs. */
+typedef struct print {
+    uint64_t hash[2];
+    int64_t number;
+} print;
+
+typedef struct check {
+    cli_session session;
+    cli_samples samples;
+    int64_t count, read;
+    int64_t classes[MAX_CLASSES]; /* the number of samples of each class */
+    int64_t class_count, unclassed;
+    json_t *bad;  /* objects with sample, path and error */
+    json_t *same; /* objects with two samples and their paths */
+    int64_t same_count;
+    print *prints;
+} check;
+
+static print fingerprint(const check *c, int64_t number) {
+    SHA2_CTX sha;
+    unsigned char digest[SHA256_DIGEST_LENGTH];
+    print out = {.number = number};
+    SHA256Init(&sha);
+    for (int i = 0; i < leat_batch_spec_count(&c->session.data.spec, LEAT_PART_INPUT); ++i) {
+        const leat_tensor *tensor = &c->samples.batch.tensors[i];
+        SHA256Update(&sha, tensor->data, leat_tensor_bytes(tensor));
+    }
+    SHA256Final(digest, &sha);
+    memcpy(out.hash, digest, sizeof out.hash);
+    return out;
+}
+
+static int compare_prints(const void *a, const void *b) {
+    const print *left = a, *right = b;
+    const int order = memcmp(left->hash, right->hash, sizeof left->hash);
+    return order != 0 ? order : (left->number > right->number) - (left->number < right->number);
+}
+
+/* ---- Reading ---- */
+
+static json_t *path_json(const check *c, int64_t number) {
+    const char *path = cli_samples_path(&c->samples, number);
+    return path ? json_string(path) : json_null();
+}
+
+static void note_bad(check *c, int64_t number, const leat_error *err) {
+    json_t *text = json_string(err->message);
+    json_array_append_new(c->bad, json_pack("{s:I, s:o, s:o}", "sample", (json_int_t)number, "path",
+                                            path_json(c, number), "error", text ? text : json_null()));
+}
+
+static void note_class(check *c, int64_t number) {
+    if (number < 0 || number >= MAX_CLASSES) {
+        ++c->unclassed;
+        return;
+    }
+    ++c->classes[number];
+    if (number >= c->class_count) c->class_count = number + 1;
+}
+
+static void read_all(check *c) {
+    cli_progress progress;
+    char text[96];
+    cli_progress_begin(&progress);
+    for (int64_t i = 0; i < c->count && !cli_signal_code(); ++i) {
+        leat_error err = {0};
+        if (cli_samples_read(&c->samples, i, &err) != LEAT_OK) {
+            note_bad(c, i, &err);
+        } else {
+            c->prints[c->read++] = fingerprint(c, i);
+            note_class(c, cli_samples_class(&c->samples));
+        }
+        snprintf(text, sizeof text, "%" PRId64 " samples, %zu bad", i + 1, json_array_size(c->bad));
+        cli_progress_draw(&progress, (double)(i + 1) / (double)c->count, text);
+    }
+    cli_progress_end(&progress);
+}
+
+static void find_same(check *c) {
+    qsort(c->prints, (size_t)c->read, sizeof *c->prints, compare_prints);
+    for (int64_t i = 1; i < c->read; ++i) {
+        const print *first = &c->prints[i - 1], *second = &c->prints[i];
+        if (memcmp(first->hash, second->hash, sizeof first->hash) != 0) continue;
+        ++c->same_count;
+        json_array_append_new(c->same, json_pack("{s:[I, I], s:[o, o]}", "samples", (json_int_t)first->number,
+                                                 (json_int_t)second->number, "paths",
+                                                 path_json(c, first->number), path_json(c, second->number)));
+    }
+}
+
+/* ---- The report ---- */
+
+static json_t *report(const check *c) {
+    json_t *classes = json_array();
+    for (int64_t i = 0; i < c->class_count; ++i) {
+        const char *name = cli_samples_class_name(&c->samples, i);
+        json_array_append_new(classes, json_pack("{s:I, s:s?, s:I}", "label", (json_int_t)i, "name", name,
+                                                 "samples", (json_int_t)c->classes[i]));
+    }
+    return json_pack("{s:I, s:I, s:o, s:O, s:O}", "samples", (json_int_t)c->count, "readable",
+                     (json_int_t)c->read, "classes", classes, "bad", c->bad, "same", c->same);
+}
+
+static int print_json(const check *c) {
+    json_t *root = report(c);
+    char *text = root ? json_dumps(root, 0) : NULL;
+    json_decref(root);
+    if (!text) {
+        cli_say("leat feed check: out of memory\n");
+        return CLI_FAILURE;
+    }
+    cli_json_text(stdout, text);
+    free(text);
+    return CLI_SUCCESS;
+}
+
+static void print_tensors(const check *c) {
+    static const char *const parts[] = {"input", "target", "weight"};
+    const leat_batch_spec *spec = &c->session.data.spec;
+    for (int i = 0; i < spec->tensor_count; ++i) {
+        const leat_tensor_spec *tensor = &spec->tensors[i];
+        cli_say_to(stdout, "  %-10s %s (", parts[tensor->part], leat_dtype_name(tensor->dtype));
+        for (int k = 0; k < tensor->rank; ++k)
+            cli_say_to(stdout, "%s%" PRId64, k ? ", " : "", tensor->shape[k]);
+        cli_say_to(stdout, ")\n");
+    }
+}
+
+static void print_classes(const check *c) {
+    for (int64_t i = 0; i < c->class_count; ++i) {
+        const char *name = cli_samples_class_name(&c->samples, i);
+        cli_say_to(stdout, "  class %-4" PRId64 " %8" PRId64 " samples, %5.1f %%%s%s\n", i, c->classes[i],
+                   100.0 * (double)c->classes[i] / (double)c->read, name ? "  " : "", name ? name : "");
+    }
+}
+
+static void print_bad(const check *c) {
+    const size_t count = json_array_size(c->bad);
+    cli_say_to(stdout, "  cannot be read: %zu\n", count);
+    for (size_t i = 0; i < count && i < MAX_LISTED; ++i) {
+        const json_t *bad = json_array_get(c->bad, i);
+        cli_say_to(stdout, "    sample %" JSON_INTEGER_FORMAT ": %s\n",
+                   json_integer_value(json_object_get(bad, "sample")),
+                   json_string_value(json_object_get(bad, "error")));
+    }
+    if (count > MAX_LISTED) cli_say_to(stdout, "    and %zu more: --json lists all\n", count - MAX_LISTED);
+}
+
+static void print_same(const check *c) {
+    cli_say_to(stdout, "  the same inputs as another sample: %" PRId64 "\n", c->same_count);
+    for (size_t i = 0; i < json_array_size(c->same) && i < MAX_LISTED; ++i) {
+        const json_t *pair = json_array_get(c->same, i), *paths = json_object_get(pair, "paths");
+        const json_t *numbers = json_object_get(pair, "samples");
+        const char *first = json_string_value(json_array_get(paths, 0));
+        const char *second = json_string_value(json_array_get(paths, 1));
+        cli_say_to(stdout, "    samples %" JSON_INTEGER_FORMAT " and %" JSON_INTEGER_FORMAT "%s%s%s%s\n",
+                   json_integer_value(json_array_get(numbers, 0)),
+                   json_integer_value(json_array_get(numbers, 1)), first ? ": " : "", first ? first : "",
+                   second ? ", " : "", second ? second : "");
+    }
+    if (c->same_count > MAX_LISTED)
+        cli_say_to(stdout, "    and %" PRId64 " more: --json lists all\n", c->same_count - MAX_LISTED);
+}
+
+static void print_text(const check *c, const char *spec) {
+    cli_say_to(stdout, "%s: %" PRId64 " samples\n", spec, c->count);
+    print_tensors(c);
+    print_classes(c);
+    print_bad(c);
+    print_same(c);
+}
+
+static int run(check *c, const cli_arguments *arguments) {
+    int code = cli_samples_open(&c->samples, &c->session, arguments->operands[0]);
+    if (code != CLI_SUCCESS) return code;
+    c->count = cli_samples_count(&c->samples);
+    c->prints = calloc((size_t)c->count, sizeof *c->prints);
+    c->bad = json_array();
+    c->same = json_array();
+    if (!c->prints || !c->bad || !c->same) {
+        cli_say("leat feed check: out of memory\n");
+        return CLI_FAILURE;
+    }
+    cli_catch_signals(&c->session);
+    read_all(c);
+    if (cli_signal_code()) return cli_signal_code();
+    find_same(c);
+    if (!arguments->text[CLI_JSON])
+        print_text(c, arguments->operands[0]);
+    else if (print_json(c) != CLI_SUCCESS)
+        return CLI_FAILURE;
+    return json_array_size(c->bad) > 0 ? CLI_FAILURE : CLI_SUCCESS;
+}
+
+int cli_feed_check(const cli_arguments *arguments) {
+    check *c = calloc(1, sizeof *c);
+    if (!c) {
+        cli_say("leat feed check: out of memory\n");
+        return CLI_FAILURE;
+    }
+    c->session = (cli_session){.command = "feed check", .arguments = arguments};
+    int code = run(c, arguments);
+    cli_samples_close(&c->samples);
+    cli_close(&c->session);
+    json_decref(c->bad);
+    json_decref(c->same);
+    free(c->prints);
+    free(c);
+    return code;
+}

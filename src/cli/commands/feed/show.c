@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `leat feed show`: writes a page with samples as pictures, and their labels.  Room: cli. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/commands/commands.h"
+#include "cli/commands/feed/sample.h"
+#include "cli/options/parse.h"
+#include "cli/run/files.h"
+#include "cli/text/say.h"
+#include "leat/file.h"
+
+enum { default_samples = 48 };
+
+/* Text or bytes that grow; after a failed allocation, further calls do nothing. */
+typedef struct buffer {
+    unsigned char *data;
+    size_t size, capacity;
+    bool failed;
+} buffer;
+
+static void add(buffer *out, const void *data, size_t bytes) {
+    if (out->size + bytes + 1 > out->capacity && !out->failed) {
+        const size_t capacity = 2 * (out->size + bytes + 1);
+        unsigned char *grown = realloc(out->data, capacity);
+        if (grown) {
+            out->data = grown;
+            out->capacity = capacity;
+        }
+        out->failed = !grown;
+    }
+    if (out->failed) return;
+    memcpy(out->data + out->size, data, bytes);
+    out->size += bytes;
+    out->data[out->size] = '\0';
+}
+
+static void add_text(buffer *out, const char *text) {
+    add(out, text, strlen(text));
+}
+
+/* Adds a text with the characters of HTML escaped. */
+static void add_escaped(buffer *out, const char *text) {
+    for (; *text; ++text) {
+        const char *name = *text == '<'   ? "&lt;"
+                           : *text == '>' ? "&gt;"
+                           : *text == '&' ? "&amp;"
+                           : *text == '"' ? "&quot;"
+                                          : NULL;
+        if (name)
+            add_text(out, name);
+        else
+            add(out, text, 1);
+    }
+}
+
+static void add_number(buffer *out, int64_t number) {
+    char text[32];
+    snprintf(text, sizeof text, "%" PRId64, number);
+    add_text(out, text);
+}
+
+/* ---- Pictures as BMP files, which need no compression ---- */
+
+static void add_u32(buffer *out, uint32_t value) {
+    const unsigned char bytes[4] = {(unsigned char)value, (unsigned char)(value >> 8),
+                                    (unsigned char)(value >> 16), (unsigned char)(value >> 24)};
+    add(out, bytes, 4);
+}
+
+/* Writes BGR lines, from the lowest to the highest. */
+static void add_bmp(buffer *out, const unsigned char *pixels, int64_t width, int64_t height,
+                    int64_t channels) {
+    const size_t line = (size_t)(3 * width + 3) / 4 * 4;
+    add_text(out, "BM");
+    add_u32(out, (uint32_t)(54 + line * (size_t)height));
+    add_u32(out, 0);
+    add_u32(out, 54);
+    add_u32(out, 40);
+    add_u32(out, (uint32_t)width);
+    add_u32(out, (uint32_t)height);
+    add_u32(out, 1 | 24u << 16);
+    for (int i = 0; i < 6; ++i) add_u32(out, 0);
+    for (int64_t y = height - 1; y >= 0; --y) {
+        const unsigned char *from = pixels + y * width * channels;
+        for (int64_t x = 0; x < width; ++x, from += channels) {
+            const unsigned char bgr[3] = {from[channels > 1 ? 2 : 0], from[channels > 1 ? 1 : 0], from[0]};
+            add(out, bgr, 3);
+        }
+        add(out, "\0\0\0", line - (size_t)(3 * width));
+    }
+}
+
+static void add_base64(buffer *out, const unsigned char *data, size_t bytes) {
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    for (size_t i = 0; i < bytes; i += 3) {
+        const size_t left = bytes - i;
+        const unsigned group = (unsigned)data[i] << 16 | (left > 1 ? (unsigned)data[i + 1] << 8 : 0) |
+                               (left > 2 ? data[i + 2] : 0);
+        const char four[4] = {letters[group >> 18], letters[group >> 12 & 63],
+                              left > 1 ? letters[group >> 6 & 63] : '=',
+                              left > 2 ? letters[group & 63] : '='};
+        add(out, four, 4);
+    }
+}
+
+/* ---- Samples ---- */
+
+/* Converts numbers to bytes: the smallest becomes 0, the largest 255. */
+static void scale_floats(unsigned char *to, const float *from, int64_t count) {
+    float low = from[0], high = from[0];
+    for (int64_t i = 1; i < count; ++i) {
+        if (from[i] < low) low = from[i];
+        if (from[i] > high) high = from[i];
+    }
+    const float range = high > low ? high - low : 1;
+    for (int64_t i = 0; i < count; ++i) {
+        const float value = (from[i] - low) / range * 255;
+        to[i] = (unsigned char)(value >= 0 && value <= 255 ? value : 0); /* 0 for NaN */
+    }
+}
+
+/* Adds the first input of the current sample as an image. */
+static void add_picture(buffer *page, const cli_samples *samples) {
+    const leat_tensor *tensor = &samples->batch.tensors[0];
+    const int64_t height = tensor->shape[1], width = tensor->shape[2], channels = tensor->shape[3];
+    const int64_t count = height * width * channels;
+    buffer bmp = {0};
+    unsigned char *bytes = calloc((size_t)count, 1);
+    if (!bytes) {
+        page->failed = true;
+        return;
+    }
+    if (tensor->dtype == LEAT_F32)
+        scale_floats(bytes, tensor->data, count);
+    else
+        memcpy(bytes, tensor->data, (size_t)count);
+    add_bmp(&bmp, bytes, width, height, channels);
+    add_text(page, "<img alt=\"\" src=\"data:image/bmp;base64,");
+    if (!bmp.failed) add_base64(page, bmp.data, bmp.size);
+    add_text(page, "\">");
+    page->failed = page->failed || bmp.failed;
+    free(bytes);
+    free(bmp.data);
+}
+
+static void add_sample(buffer *page, cli_samples *samples, int64_t number) {
+    leat_error err = {0};
+    const char *path = cli_samples_path(samples, number);
+    const bool read = cli_samples_read(samples, number, &err) == LEAT_OK;
+    const int64_t label = read ? cli_samples_class(samples) : -1;
+    const char *name = cli_samples_class_name(samples, label);
+    add_text(page, "<figure>");
+    if (read)
+        add_picture(page, samples);
+    else
+        add_escaped(page, err.message);
+    add_text(page, "<figcaption>");
+    if (name) {
+        add_text(page, "<b>");
+        add_escaped(page, name);
+        add_text(page, "</b> ");
+    }
+    if (label >= 0) {
+        add_text(page, "class ");
+        add_number(page, label);
+        add_text(page, "<br>");
+    }
+    add_text(page, "sample ");
+    add_number(page, number);
+    if (path) {
+        add_text(page, "<br>");
+        add_escaped(page, path);
+    }
+    add_text(page, "</figcaption></figure>\n");
+}
+
+static bool shows_pictures(const leat_tensor_spec *spec) {
+    return spec->rank == 3 && (spec->dtype == LEAT_U8 || spec->dtype == LEAT_F32) &&
+           (spec->shape[2] == 1 || spec->shape[2] == 3 || spec->shape[2] == 4) && spec->shape[0] < 16384 &&
+           spec->shape[1] < 16384;
+}
+
+static int write_page(cli_session *session, cli_samples *samples, const char *spec, const char *output) {
+    const int64_t count = cli_samples_count(samples),
+                  wanted = cli_number(session->arguments, CLI_SAMPLES, default_samples);
+    const int64_t shown = wanted < count ? wanted : count;
+    buffer page = {0};
+    leat_error err = {0};
+    add_text(&page, "<!DOCTYPE html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>");
+    add_escaped(&page, spec);
+    add_text(&page,
+             "</title>\n<style>body{font:14px sans-serif;margin:2em}figure{display:inline-block;margin:0 1em "
+             "1em 0;"
+             "width:224px;vertical-align:top;overflow-wrap:anywhere}img{width:100%;image-rendering:pixelated}"
+             "</style>\n<h1>");
+    add_escaped(&page, spec);
+    add_text(&page, "</h1>\n<p>");
+    add_number(&page, shown);
+    add_text(&page, " of ");
+    add_number(&page, count);
+    add_text(&page, " samples, as the model receives them</p>\n");
+    for (int64_t i = 0; i < shown && !cli_signal_code(); ++i) add_sample(&page, samples, i * count / shown);
+    add_text(&page, "</html>");
+    int code = cli_signal_code();
+    if (page.failed) {
+        cli_say("leat feed show: out of memory\n");
+        code = CLI_FAILURE;
+    } else if (code == CLI_SUCCESS && cli_replace_text(output, (char *)page.data, &err) != LEAT_OK) {
+        code = cli_fail(session, &err);
+    }
+    if (code == CLI_SUCCESS) cli_say("wrote %s\n", output);
+    free(page.data);
+    return code;
+}
+
+int cli_feed_show(const cli_arguments *arguments) {
+    cli_session session = {.command = "feed show", .arguments = arguments};
+    cli_samples samples = {0};
+    const char *spec = arguments->operands[0];
+    int code = cli_samples_open(&samples, &session, spec);
+    if (code == CLI_SUCCESS && !shows_pictures(&session.data.spec.tensors[0])) {
+        cli_say("leat feed show: the first input of '%s' is no picture: expected (height, width, channels) "
+                "with 1, 3 or "
+                "4 channels, of uint8 or float32\n",
+                spec);
+        code = CLI_FAILURE;
+    }
+    if (code == CLI_SUCCESS) {
+        cli_catch_signals(&session);
+        code = write_page(&session, &samples, spec, arguments->text[CLI_PAGE_OUTPUT]);
+    }
+    cli_samples_close(&samples);
+    cli_close(&session);
+    return code;
+}
