@@ -4,11 +4,11 @@
 
     bench/pictures.py build/release/leat [--folder FOLDER] [--rounds 5] [--workers 2]
 
-Needs Pillow and NumPy, and PyTorch for the peer.  Without --folder, 400 JPEGs of 500x375 pixels with smooth parts, edges
-and noise are made.  All programs decode and resize to 224x224 RGB by Pillow's bilinear filter, in batches of 64, and take
-turns in each round; the figures are medians of the rounds, in pictures per second.  `decode alone` is Pillow's decoder on
-as many processes, without a resize: what libjpeg-turbo allows.  torchvision's Resize on a Pillow picture calls
-Image.resize, which the peer here calls itself.
+Needs Pillow and NumPy, and PyTorch for the peer.  Without --folder, --count JPEGs of 500x375 pixels with smooth parts,
+edges and noise are made.  All programs decode and resize to 224x224 RGB by Pillow's bilinear filter, in batches of 64,
+and take turns in each round; the figures are medians of the rounds, in pictures per second.  `decode alone` is Pillow's
+decoder on as many processes, without a resize: what libjpeg-turbo allows.  torchvision's Resize on a Pillow picture
+calls Image.resize, which the peer here calls itself.
 """
 
 import argparse
@@ -49,7 +49,7 @@ class Pictures:
 
     def __getitem__(self, index):
         with Image.open(self.paths[index]) as image:
-            return np.asarray(image.convert("RGB").resize(SIZE, Image.BILINEAR)), index % 4
+            return np.array(image.convert("RGB").resize(SIZE, Image.BILINEAR)), index % 4
 
 
 def run_torch(paths, workers):
@@ -90,12 +90,13 @@ def main():
     parser.add_argument("leat")
     parser.add_argument("--folder")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--count", type=int, default=400, help="JPEGs to make")
     parser.add_argument("--workers", type=int, default=2)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as made:
         folder = pathlib.Path(arguments.folder or made)
         if not arguments.folder:
-            make_pictures(folder, 400)
+            make_pictures(folder, arguments.count)
         paths = sorted(folder.rglob("*.jpg"))
         runs = {
             "leat": lambda: run_leat(arguments.leat, folder, len(paths), arguments.workers),
