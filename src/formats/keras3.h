@@ -22,14 +22,21 @@ typedef struct leati_placed_group {
     char path[264], name[LEAT_NAME_BYTES];
 } leati_placed_group;
 
+/* The factors of an IntegerLookup, which are not weights: "layers/integer_lookup/vars/idf_weights". */
+typedef struct leati_placed_factors {
+    char path[264];
+    leati_layer *layer;
+} leati_placed_factors;
+
 /* All weights of a model in the order of current Keras, which is the order of the layers in the configuration; and
  * the groups of all its layers, first that of the model. */
 typedef struct leati_placement {
     const char *list; /* the name of the group that has the groups of a model's layers: "layers" */
     bool twice;       /* a layer that has weights counts twice in the numbers of groups */
-    int32_t count, capacity, group_count, group_capacity;
+    int32_t count, capacity, group_count, group_capacity, factors_count, factors_capacity;
     leati_placed_weight *items;
     leati_placed_group *groups;
+    leati_placed_factors *factors;
 } leati_placement;
 /* Makes a placement, for leati_placement_fini, from a configuration in the form of Keras 2.3.1.
  * Errors: LEAT_ENOTSUP a path that is too long; LEAT_EFORMAT a layer without a name; LEAT_ENOMEM. */

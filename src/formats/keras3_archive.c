@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Loads .keras archives: zip files of config.json, metadata.json and model.weights.h5.  Room: formats. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/memory.h"
 #include "formats/keras3.h"
 #include "json/json.h"
+#include "nn/config/object.h"
 #include "nn/keras3/translate.h"
 #include "nn/network/network.h"
 #include "zip/zip.h"
@@ -51,6 +55,85 @@ static leat_status member_json(const leati_zip *zip, const char *name, json_t **
     return leati_prefix(status, err, "%s", name);
 }
 
+/* ---- Vocabularies ---- */
+
+/* Parses lines of integers.  Empty lines at the end do not count. */
+static leat_status parse_vocabulary(const char *text, const char *label, json_t **out, leat_error *err) {
+    *out = json_array();
+    leat_status status = *out ? LEAT_OK : leati_fail(err, LEAT_ENOMEM, "no memory for a vocabulary");
+    while (status == LEAT_OK && text[strspn(text, "\r\n")]) {
+        char *end;
+        errno = 0;
+        const long long token = strtoll(text, &end, 10);
+        const size_t line_end = strspn(end, "\r\n");
+        if (end == text || errno || (*end && line_end == 0))
+            status = leati_fail(err, LEAT_EFORMAT, "%s: line %zu: expected an integer", label,
+                                json_array_size(*out) + 1);
+        else if (json_array_append_new(*out, json_integer(token)) != 0)
+            status = leati_fail(err, LEAT_ENOMEM, "no memory for a vocabulary");
+        text = end + line_end;
+    }
+    if (status == LEAT_OK) return LEAT_OK;
+    json_decref(*out);
+    *out = NULL;
+    return status;
+}
+
+/* Sets the vocabulary of a layer that learned it by adapt(): Keras stores it as a text file of the archive. */
+static leat_status read_vocabulary(const leati_zip *zip, const char *group, json_t *config, leat_error *err) {
+    char name[320];
+    const void *data;
+    size_t size;
+    void *owned;
+    json_t *vocabulary = NULL;
+    snprintf(name, sizeof name, "%s/vocabulary.txt", group);
+    if (!json_is_null(json_object_get(config, "vocabulary")) || !leati_zip_find(zip, name)) return LEAT_OK;
+    LEATI_TRY(member_bytes(zip, name, LEATI_JSON_MAX_BYTES, true, &data, &size, &owned, err));
+    char *text = leati_calloc(1, size + 1);
+    leat_status status = text ? LEAT_OK : leati_fail_memory(err, size + 1, name);
+    if (text) memcpy(text, data, size);
+    if (status == LEAT_OK) status = parse_vocabulary(text, name, &vocabulary, err);
+    leati_free(text);
+    leati_free(owned);
+    if (status == LEAT_OK && json_object_set_new(config, "vocabulary", vocabulary) != 0)
+        status = leati_fail(err, LEAT_ENOMEM, "no memory for a vocabulary");
+    return status;
+}
+
+/* The classes that have, or may contain, vocabularies, by the names of their groups. */
+static const char *const vocabulary_groups[] = {"integer_lookup", "sequential", "functional"};
+enum { VOCABULARY_GROUPS = 3 };
+
+/* Returns the index of the name of an item's group; -1 for another class. */
+static int vocabulary_group(const json_t *item) {
+    if (leati_item_is_model(item)) return strcmp(leati_item_class(item), "Sequential") == 0 ? 1 : 2;
+    return strcmp(leati_item_class(item), "IntegerLookup") == 0 ? 0 : -1;
+}
+
+/* Reads the vocabularies of all layers of a configuration that is not translated yet.  Like the groups of weights,
+ * those of assets are numbered by class.  The parser limits the depth of the recursion. */
+static leat_status read_vocabularies(const leati_zip *zip, const char *group, const json_t *config,
+                                     leat_error *err) {
+    const json_t *layers = json_object_get(config, "layers");
+    size_t counts[VOCABULARY_GROUPS] = {0};
+    for (size_t i = 0; i < json_array_size(layers); ++i) {
+        const json_t *item = json_array_get(layers, i);
+        json_t *own = json_object_get(item, "config");
+        const int index = vocabulary_group(item);
+        char inner[256], number[24] = "";
+        if (index < 0 || !json_is_object(own)) continue;
+        if (counts[index] > 0) snprintf(number, sizeof number, "_%zu", counts[index]);
+        ++counts[index];
+        int length = snprintf(inner, sizeof inner, "%s/layers/%s%s", group, vocabulary_groups[index], number);
+        if (length < 0 || (size_t)length >= sizeof inner) continue; /* refused when the weights are placed */
+        LEATI_TRY(index > 0 ? read_vocabularies(zip, inner, own, err)
+                            : read_vocabulary(zip, inner, own, err));
+    }
+    return LEAT_OK;
+}
+
+/* ---- Archives ---- */
+
 /* The content of an archive. */
 typedef struct archive {
     json_t *config;      /* in the form of Keras 2.3.1 */
@@ -74,6 +157,7 @@ static leat_status open_config(archive *out, const leati_zip *zip, leat_error *e
     if (status == LEAT_OK)
         status = leati_translate_kept(out->compilation, json_object_get(metadata, LEATI_KEPT_KEY), err);
     json_decref(metadata);
+    if (status == LEAT_OK) status = read_vocabularies(zip, "assets", json_object_get(config, "config"), err);
     if (status == LEAT_OK) status = leati_translate_model(config, &out->config, err);
     json_decref(config);
     return status;

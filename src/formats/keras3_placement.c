@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "nn/config/object.h"
 #include "nn/keras3/export_layer.h"
+#include "nn/layers/preprocessing/integer_lookup.h"
 #include "nn/layers/types.h"
 #include "nn/network/network.h"
 
@@ -55,8 +56,25 @@ static leat_status add_group(leati_placement *out, const char *path, const char 
     return LEAT_OK;
 }
 
-static leat_status add_layer(leati_placement *out, const char *group, const leati_layer *layer,
-                             leat_error *err) {
+static leat_status add_factors(leati_placement *out, const char *path, leati_layer *layer, leat_error *err) {
+    leat_tensor factors;
+    if (!leati_integer_lookup_factors(layer, &factors)) return LEAT_OK;
+    if (out->factors_count == out->factors_capacity) {
+        int32_t capacity = out->factors_capacity ? 2 * out->factors_capacity : 4;
+        void *grown = leati_realloc(out->factors, (size_t)capacity, sizeof *out->factors);
+        if (!grown)
+            return leati_fail_memory(err, (size_t)capacity * sizeof *out->factors, "the paths of factors");
+        out->factors = grown;
+        out->factors_capacity = capacity;
+    }
+    leati_placed_factors *item = &out->factors[out->factors_count++];
+    snprintf(item->path, sizeof item->path, "%svars/idf_weights", path);
+    item->layer = layer;
+    return LEAT_OK;
+}
+
+static leat_status add_layer(leati_placement *out, const char *group, leati_layer *layer, leat_error *err) {
+    LEATI_TRY(add_factors(out, group, layer, err));
     for (int32_t i = 0; i < layer->weight_count; ++i) {
         char path[prefix_bytes];
         leati_layer_weight_path(layer, i, path, sizeof path);
@@ -199,6 +217,7 @@ leat_status leati_placement_find(leati_placement *out, leati_h5 *file, const lea
 void leati_placement_fini(leati_placement *placement) {
     leati_free(placement->items);
     leati_free(placement->groups);
+    leati_free(placement->factors);
     *placement = (leati_placement){0};
 }
 
@@ -224,6 +243,13 @@ leat_status leati_placement_read(const leati_placement *placement, leati_h5 *fil
         if (!leati_h5_has_object(file, path) && late_path(path, late) && leati_h5_has_object(file, late))
             path = late;
         LEATI_TRY(leati_keras_h5_read_matching(file, path, &tensor, matching, err));
+    }
+    for (int32_t i = 0; i < placement->factors_count; ++i) {
+        leat_tensor factors;
+        leati_layer *layer = placement->factors[i].layer;
+        if (!leati_integer_lookup_factors(layer, &factors)) continue;
+        LEATI_TRY(leati_keras_h5_read_matching(file, placement->factors[i].path, &factors, matching, err));
+        LEATI_TRY(leati_integer_lookup_update(layer, err));
     }
     return LEAT_OK;
 }

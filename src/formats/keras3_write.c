@@ -10,6 +10,7 @@
 #include "formats/keras_h5.h"
 #include "json/json.h"
 #include "nn/keras3/translate.h"
+#include "nn/layers/preprocessing/integer_lookup.h"
 #include "nn/model/export.h"
 
 /* ---- The layout of .weights.h5 ---- */
@@ -64,6 +65,11 @@ static leat_status write_weights(leati_h5 *file, const leati_placement *placemen
         leat_tensor tensor = weight_view(model, item->weight);
         LEATI_TRY(leati_h5_write(file, item->path, &tensor, err));
         if (item->copy[0]) LEATI_TRY(leati_h5_write(file, item->copy, &tensor, err));
+    }
+    for (int32_t i = 0; i < placement->factors_count; ++i) {
+        leat_tensor factors;
+        if (leati_integer_lookup_factors(placement->factors[i].layer, &factors))
+            LEATI_TRY(leati_h5_write(file, placement->factors[i].path, &factors, err));
     }
     return include_optimizer && model->compiled.ready ? write_optimizer(file, placement, model, err)
                                                       : LEAT_OK;

@@ -12,7 +12,11 @@ bool example_only_predicts(const example *e) {
 }
 
 bool example_stops_gradients(const example *e) {
-    return strcmp(e->class_name, "CategoryEncoding") == 0;
+    static const char *const classes[] = {"CategoryEncoding", "Discretization", "HashedCrossing", "Hashing",
+                                          "IntegerLookup"};
+    for (size_t i = 0; i < sizeof classes / sizeof classes[0]; ++i)
+        if (strcmp(e->class_name, classes[i]) == 0) return true;
+    return false;
 }
 
 bool example_is_input_layer(const example *e) {

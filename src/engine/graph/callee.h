@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The functions that the op CALL calls: code from outside of leat, for custom layers.  The graph knows only the shapes
- * of their outputs and whether they have a gradient. */
+/* The functions that the op CALL calls: code from outside of leat, for custom layers, and lookups of integers.  The
+ * graph knows only the shapes of their outputs and whether they have a gradient. */
 #ifndef LEATI_ENGINE_GRAPH_CALLEE_H
 #define LEATI_ENGINE_GRAPH_CALLEE_H
 
@@ -11,7 +11,8 @@
 #define LEATI_CALLEE_MAX_INPUTS  20 /* CALL_BWD has two more inputs for each output */
 #define LEATI_CALLEE_MAX_OUTPUTS 6
 
-/* The arguments of one call, forward or backward.  All buffers are f32, row-major. */
+/* The arguments of one call, forward or backward.  Buffers are row-major; results are f32,
+ * and so are arguments unless the callee takes any types. */
 typedef struct leati_callee_run {
     int input_count, output_count;
     const leati_desc *inputs, *outputs; /* inputs[i] describes args[i], outputs[i] describes results[i] */
@@ -27,6 +28,7 @@ typedef struct leati_callee_run {
 
 struct leati_callee {
     int output_count;
+    bool any_types; /* inputs of other types than f32 are allowed */
     /* Computes the shapes of the outputs, which are f32. */
     leat_status (*infer)(const leati_callee *callee, int input_count, const leati_desc *inputs,
                          leati_desc *outputs, leat_error *err);

@@ -18,7 +18,8 @@ void leati_graph_call(leati_graph *g, const leati_callee *callee, bool training,
 static leat_status infer_call(const leati_attrs *attrs, int input_count, const leati_desc *in,
                               leati_desc *out, leat_error *err) {
     const leati_callee *callee = attrs->call.callee;
-    for (int i = 0; i < input_count; ++i) LEATI_TRY(leati_expect_f32(&in[i], "an input", err));
+    for (int i = 0; i < input_count && !callee->any_types; ++i)
+        LEATI_TRY(leati_expect_f32(&in[i], "an input", err));
     for (int i = 0; i < LEATI_CALLEE_MAX_OUTPUTS; ++i)
         out[i] = (leati_desc){.dtype = LEAT_F32, .rank = 1, .shape = {0}};
     return callee->infer(callee, input_count, in, out, err);

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "nn/config/name.h"
 #include "nn/layers/types.h"
+#include "tensor/number.h"
 
 /* The keys that every layer has, which are not in the types' tables of fields. */
 static const char *const common_keys[] = {
@@ -64,7 +65,8 @@ static leat_status read_dtype(leati_layer *layer, const json_t *config, leat_err
     if (layer->mixed) return LEAT_OK;
     if (!name) return leati_fail(err, LEAT_ENOTSUP, "dtype: expected the name of a type, like \"float32\"");
     LEATI_TRY(leati_prefix(leat_dtype_parse(&layer->dtype, name, err), err, "dtype"));
-    if (layer->dtype != LEAT_F32 && !leati_layer_is_input(layer))
+    if (layer->dtype != LEAT_F32 && !leati_layer_is_input(layer) &&
+        !(layer->type->integers && leati_dtype_is_integer(layer->dtype)))
         return leati_fail(err, LEAT_ENOTSUP,
                           "dtype: expected \"float32\" or \"" LEATI_MIXED_BFLOAT16 "\", received \"%s\"",
                           name);

@@ -115,6 +115,7 @@ struct leati_layer_type {
     const leati_old_preset *old_presets; /* ends with a NULL key; NULL: none */
     leati_masking masking;
     leati_steps steps;
+    bool integers; /* the inputs are integers that keep all digits; the dtype may be an integer type */
     bool shares_trainable; /* freezing or thawing the layer does the same to the layer inside */
     /* Writes the layer as JSON, for a type that is not written as {"class_name": ..., "config": ...}; NULL for
      * most. */

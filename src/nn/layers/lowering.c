@@ -75,9 +75,9 @@ leati_value leati_lowering_joined_mask(const leati_lowering *lowering, int input
     return joined;
 }
 
-/* Rounds an input to bf16, but not an Embedding's indices: bf16 represents integers only up to 256. */
+/* Rounds an input to bf16, but not integers, which bf16 represents only up to 256. */
 static leati_value as_read(const leati_layer *layer, leati_lowering *lowering, leati_value value) {
-    if (layer->type == &leati_layer_embedding) return value;
+    if (layer->type == &leati_layer_embedding || layer->type->integers) return value;
     leati_value read = leati_graph_rounded_to_bf16(lowering->graph, value);
     if (leati_carry_is_step(lowering, value)) leati_carry_mark(lowering, read);
     return read;

@@ -46,6 +46,7 @@ const leati_layer_type *const leati_layer_types[] = {
     &leati_layer_dense,
     &leati_layer_depthwise_conv1d,
     &leati_layer_depthwise_conv2d,
+    &leati_layer_discretization,
     &leati_layer_dot,
     &leati_layer_dropout,
     &leati_layer_einsum_dense,
@@ -63,8 +64,11 @@ const leati_layer_type *const leati_layer_types[] = {
     &leati_layer_group_normalization,
     &leati_layer_group_query_attention,
     &leati_layer_gru,
+    &leati_layer_hashed_crossing,
+    &leati_layer_hashing,
     &leati_layer_identity,
     &leati_layer_input,
+    &leati_layer_integer_lookup,
     &leati_layer_layer_normalization,
     &leati_layer_layer_scale,
     &leati_layer_leaky_relu,
@@ -159,6 +163,13 @@ leat_status leati_layer_unknown(const char *class_name, leat_error *err) {
     const char *names[sizeof leati_layer_types / sizeof leati_layer_types[0]];
     size_t count = 0;
     for (; leati_layer_types[count]; ++count) names[count] = leati_layer_types[count]->class_name;
+    if (strcmp(class_name, "StringLookup") == 0 || strcmp(class_name, "TextVectorization") == 0)
+        return leati_fail(
+            err, LEAT_ENOTSUP,
+            "no layer '%s' in leat, which has no tensors of strings: save the model that begins "
+            "behind this layer (in Keras: keras.Model(layer.output, model.outputs)), and feed it the "
+            "indices that the layer gives",
+            class_name);
     const char *nearest = leati_nearest(class_name, names, count);
     return leati_fail(
         err, LEAT_ENOTSUP,

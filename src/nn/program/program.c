@@ -72,6 +72,30 @@ static leat_status input_mismatch(const context *c, int input, const leati_shape
                       leati_shape_text(got, sizeof(got), given->rank, given->shape), hint);
 }
 
+/* True if only layers that need all digits of integers read the input; such an input is not converted to f32. */
+static bool keeps_digits(const leat_model *model, int input) {
+    const leati_source *source = &model->inputs[input];
+    int readers = 0;
+    for (int32_t i = 0; i < model->output_count; ++i)
+        if (model->outputs[i].layer == source->layer) return false;
+    for (int32_t i = 0; i < model->member_count; ++i) {
+        const leati_member *member = &model->members[i];
+        for (int32_t j = 0; j < member->call_count; ++j)
+            for (int32_t k = 0; k < member->calls[j].input_count; ++k) {
+                if (member->calls[j].inputs[k].layer != source->layer) continue;
+                if (!member->layer || !member->layer->type->integers) return false;
+                ++readers;
+            }
+    }
+    return readers > 0;
+}
+
+static leati_value bind_input(context *c, int input, int rank) {
+    const leati_desc *given = &c->spec->inputs[input];
+    leati_value x = with_last_dimension(c, bind(c, given), rank);
+    return leati_dtype_is_integer(given->dtype) && keeps_digits(c->model, input) ? x : as_float(c, x);
+}
+
 static leat_status bind_inputs(context *c, leati_value *inputs, leat_error *err) {
     if (c->spec->input_count != c->model->input_count) {
         return leati_fail(err, LEAT_ESHAPE, "expected %d inputs, received %d", (int)c->model->input_count,
@@ -83,7 +107,7 @@ static leat_status bind_inputs(context *c, leati_value *inputs, leat_error *err)
         if (c->carry) expected.dims[0] = -1;
         if (c->carry && c->sequence[i]) expected.dims[1] = -1;
         if (!fits(given, expected.rank, expected.dims)) return input_mismatch(c, i, &expected, err);
-        inputs[i] = as_float(c, with_last_dimension(c, bind(c, given), expected.rank));
+        inputs[i] = bind_input(c, i, expected.rank);
     }
     return LEAT_OK;
 }

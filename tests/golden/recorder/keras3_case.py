@@ -123,8 +123,9 @@ def case(name, class_name, shape, *makes, scale=1.0, batch=3, notes="", trains=T
         "keras_version": "2.3.1", "backend": "tensorflow"}, [x], random, notes, trains)
 
 
-def functional(name, class_name, build, batch=3, inputs=None, group="layers"):
-    """Returns a model with the inputs and the output that build() returns."""
+def functional(name, class_name, build, batch=3, inputs=None, group="layers", exact=False,
+               trains=True):
+    """Records a model with the inputs and the output that build() returns.  exact: inputs keep their types."""
     keras.backend.clear_session()
     random = store.random_for("keras-3/%s/%s" % (group, name))
     x, y = build()
@@ -134,8 +135,8 @@ def functional(name, class_name, build, batch=3, inputs=None, group="layers"):
     if inputs is None:
         inputs = [random.normal(0.0, 1.0, (batch,) + tuple(i.shape[1:])) for i in x]
     types = ["bool" if i.dtype == "bool" else "float32" for i in x]
-    inputs = [v.astype(t) for v, t in zip(inputs, types)]
-    record(name, class_name, model, json.loads(model.to_json()), inputs, random, group=group)
+    inputs = inputs if exact else [v.astype(t) for v, t in zip(inputs, types)]
+    record(name, class_name, model, json.loads(model.to_json()), inputs, random, trains=trains, group=group)
 
 
 def record(name, class_name, model, config, x, random, notes="", trains=True, kept=None, group="layers"):

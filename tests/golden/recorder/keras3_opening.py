@@ -109,12 +109,33 @@ def nested():
     return model
 
 
+def adapted(**options):
+    """Returns an IntegerLookup that has learned its vocabulary, which a .keras file has as a text file."""
+    layer = L.IntegerLookup(**options)
+    layer.adapt(np.array([[5, 5, 5, 7], [7, 9, 2, 5]]))
+    return layer
+
+
+def lookups():
+    """Vocabularies that were learned, one of them in a nested model, and one with factors of tf_idf."""
+    x = L.Input((4,), name="x", dtype="int64")
+    inner = keras.Sequential([L.Input((4,), dtype="int64"), adapted(output_mode="count")], name="inner")
+    words = L.Flatten()(L.Embedding(6, 2)(adapted()(x)))
+    y = L.Concatenate()([words, adapted(output_mode="tf_idf")(x), inner(x),
+                         L.IntegerLookup(vocabulary=[2, 9], output_mode="tf_idf", idf_weights=[0.5, 0.25])(x)])
+    model = keras.Model(x, L.Dense(2, name="d")(y), name="lookups")
+    model.compile(keras.optimizers.SGD(0.1), "mse")
+    return model
+
+
 def batch(model, random):
     """Returns a batch of data that suits the model."""
     x = random.normal(0.0, 1.0, (4,) + model.input_shape[1:]).astype("float32")
     t = random.uniform(0.0, 1.0, (4,) + model.output_shape[1:]).astype("float32")
     if model.name == "vectors":
         x = random.randint(0, 6, x.shape).astype("int32")
+    if model.name == "lookups":
+        x = random.randint(0, 10, x.shape)
     if model.name in ("classes", "labels"):
         t = random.randint(0, 3, t.shape[:-1]).astype("int32")
     if model.name == "columns":
@@ -200,6 +221,6 @@ def weights(root):
 def run(root):
     """Records all cases."""
     os.makedirs(root, exist_ok=True)
-    for build in (classes, labels, columns, pieces, own, vectors, transfer, nested):
+    for build in (classes, labels, columns, pieces, own, vectors, transfer, nested, lookups):
         case(root, build)
     weights(root)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Preprocessing layers of current Keras, behind and before a convolution: keras-3/layers/*.npz.  Layers that change images
 at random are recorded for prediction."""
+import keras
 import numpy as np
 
 from .keras3_case import L, case, functional
@@ -66,7 +67,73 @@ def encodings():
     one("one_hot_column", (1,), output_mode="one_hot")
 
 
+def lookup(name, make, inputs):
+    """Records a layer of integers (or numbers) in front of a Dense layer.  Indices are too large to train on."""
+
+    def build():
+        x = [L.Input(v.shape[1:], name="x%d" % i, dtype="int64" if v.dtype.kind == "i" else "float32")
+             for i, v in enumerate(inputs)]
+        y = make()(x if len(x) > 1 else x[0])
+        return x, L.Dense(2)(keras.ops.cast(y, "float32"))
+    layer = make()
+    functional(name, layer.__class__.__name__, build, inputs=inputs, exact=True, trains=layer.output_mode != "int")
+
+
+TOKENS = np.array([[3, 7, 3, 12], [0, 5, -4, 7], [123456789, -1, 40000000000, 3], [2, 2, 0, 12345678901234567]], "int64")
+
+
+def lookups():
+    """Integers as indices of a vocabulary."""
+    terms = [7, 3, 40000000000, -4, 12]
+    modes = ("int", "one_hot", "multi_hot", "count")
+    for mode in modes:
+        lookup("integer_lookup_" + mode, lambda: L.IntegerLookup(vocabulary=terms, output_mode=mode), [TOKENS])
+        lookup("integer_lookup_mask_" + mode, lambda: L.IntegerLookup(
+            vocabulary=terms, output_mode=mode, mask_token=0, num_oov_indices=3), [TOKENS])
+    lookup("integer_lookup_column", lambda: L.IntegerLookup(vocabulary=terms, output_mode="one_hot"), [TOKENS[:, :1]])
+    lookup("integer_lookup_tf_idf", lambda: L.IntegerLookup(
+        vocabulary=terms, output_mode="tf_idf", idf_weights=[0.5, 0.25, 1.5, 2.0, 0.75]), [TOKENS])
+    lookup("integer_lookup_tf_idf_padded", lambda: L.IntegerLookup(
+        vocabulary=[-1] + terms, output_mode="tf_idf", idf_weights=[0.1, 0.5, 0.25, 1.5, 2.0, 0.75], max_tokens=9,
+        pad_to_max_tokens=True), [TOKENS])
+    lookup("integer_lookup_padded", lambda: L.IntegerLookup(
+        vocabulary=terms, output_mode="count", max_tokens=8, pad_to_max_tokens=True, mask_token=2), [TOKENS])
+    lookup("integer_lookup_invert", lambda: L.IntegerLookup(vocabulary=[7, 3, 400000, -4, 12], invert=True, mask_token=0),
+           [np.array([[0, 1, 2, 3], [4, 5, 6, 7], [-1, 2, 900, 3]], "int64")])
+    lookup("integer_lookup_special", lambda: L.IntegerLookup(vocabulary=[0, -1, 7, 3], mask_token=0), [TOKENS])
+    lookup("integer_lookup_none_unknown", lambda: L.IntegerLookup(vocabulary=[5, 3, 9], num_oov_indices=0),
+           [np.array([[3, 5], [9, 9], [3, 3]], "int64")])
+    lookup("integer_lookup_farmhash", lambda: L.IntegerLookup(
+        vocabulary=terms, num_oov_indices=1000, oov_method="farmhash"), [TOKENS])
+    lookup("integer_lookup_siphash", lambda: L.IntegerLookup(
+        vocabulary=terms, num_oov_indices=1000, oov_method="farmhash", salt=[1, 99]), [TOKENS])
+
+
+def hashes():
+    """Integers as bins; the numbers have 1 to 20 characters, since short and long texts are hashed in other ways."""
+    numbers = np.array([[(-1) ** i * (10 ** i // 9 + 8 * i) for i in range(19)],
+                        [0, 1, 2, 9, 10, 42, 99, -1, -2, -9, 123, 1234, 12345, 999999, -1000000, 2 ** 31, 2 ** 53 + 1,
+                         2 ** 63 - 1, -2 ** 63]], "int64")
+    lookup("hashing", lambda: L.Hashing(1009), [numbers])
+    lookup("hashing_salt", lambda: L.Hashing(1009, salt=[133, 137]), [numbers])
+    lookup("hashing_mask", lambda: L.Hashing(5, mask_value=0, salt=7), [numbers])
+    lookup("hashing_one", lambda: L.Hashing(1, mask_value=0), [numbers])
+    for mode in ("one_hot", "multi_hot", "count"):
+        lookup("hashing_" + mode, lambda: L.Hashing(6, mask_value=3, output_mode=mode), [TOKENS])
+    left, right = numbers[:1].T.copy(), numbers[1:].T.copy()
+    lookup("hashed_crossing", lambda: L.HashedCrossing(1009), [left, right])
+    lookup("hashed_crossing_one_hot", lambda: L.HashedCrossing(4, output_mode="one_hot"), [left, right])
+
+
+def intervals():
+    """Numbers as indices of intervals."""
+    x = np.array([[-1.5, 0.0, 0.5, 2.25], [0.1, 3.0, -0.0, 1e9], [-1e9, 0.25, 0.3, 0.1]], "float32")
+    lookup("discretization", lambda: L.Discretization([0.0, 0.1, 0.5, 2.5]), [x])
+    for mode in ("one_hot", "multi_hot", "count"):
+        lookup("discretization_" + mode, lambda: L.Discretization([0.0, 0.5, 2.25], output_mode=mode), [x])
+
+
 def run():
     """Records all cases of this module."""
-    for part in (resizing, crops, random, encodings):
+    for part in (resizing, crops, random, encodings, lookups, hashes, intervals):
         part()

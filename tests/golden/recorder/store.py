@@ -33,10 +33,12 @@ def text(value):
 
 
 def _stored(array):
-    """Converts to little-endian float32 or int32 in C order; uint8 stays uint8; a scalar becomes one element."""
+    """Converts to little-endian float32 or int32 (int64 if a number needs it) in C order; uint8 stays uint8; a scalar
+    becomes one element."""
     array = np.asarray(array)
     if array.dtype != np.uint8:
-        array = array.astype("<i4" if array.dtype.kind in "iub" else "<f4")
+        wide = array.dtype == np.int64 and np.any(array != array.astype("<i4"))
+        array = array.astype("<i8" if wide else "<i4" if array.dtype.kind in "iub" else "<f4")
     return np.atleast_1d(np.ascontiguousarray(array))
 
 
