@@ -67,6 +67,20 @@ static double in_double(const leati_eltwise *f, double x) {
     case LEATI_FN_SILU: return x / (1 + exp(-x));
     case LEATI_FN_MISH: return x * tanh(log1p(exp(x)));
     case LEATI_FN_HARD_SWISH: return x * fmin(fmax(x / 6 + 0.5, 0), 1);
+    case LEATI_FN_SIN: return sin(x);
+    case LEATI_FN_COS: return cos(x);
+    case LEATI_FN_TAN: return tan(x);
+    case LEATI_FN_ASIN: return asin(x);
+    case LEATI_FN_ACOS: return acos(x);
+    case LEATI_FN_ATAN: return atan(x);
+    case LEATI_FN_SINH: return sinh(x);
+    case LEATI_FN_COSH: return cosh(x);
+    case LEATI_FN_ASINH: return asinh(x);
+    case LEATI_FN_ACOSH: return acosh(x);
+    case LEATI_FN_ATANH: return atanh(x);
+    case LEATI_FN_ERF: return erf(x);
+    case LEATI_FN_LOG1P: return log1p(x);
+    case LEATI_FN_EXPM1: return expm1(x);
     case LEATI_FN_COUNT: break;
     }
     return NAN;
@@ -84,6 +98,7 @@ static void functions_against_libm(void **state) {
         run_op(LEATI_OP_ELTWISE, &attrs, 1, 1, descs, (void *[]){src, dst}, 0);
         for (int i = 0; i < count; ++i) {
             double expected = in_double(&attrs.eltwise, (double)src[i]);
+            if (isnan(expected) && isnan(dst[i])) continue; /* outside of the domain */
             if (fabs((double)dst[i] - expected) > 4e-7 * fabs(expected) + 1e-12)
                 fail_msg("%s(%g): %.9g, expected %.9g", leati_function_name((leati_function)f),
                          (double)src[i], (double)dst[i], expected);

@@ -11,6 +11,8 @@
 #define SQRT_HALF   0.70710678118654752
 #define NORMAL_PEAK 0.39894228040143268f /* 1 / sqrt(2 pi) */
 
+#define SLOPE_OF_ERF 1.1283791670955126f /* 2 / sqrt(pi): the derivative of erf at 0 */
+
 static float sigmoid(float x) {
     return 1 / (1 + expf(-x));
 }
@@ -46,6 +48,20 @@ float leati_eltwise_at(const leati_eltwise *f, float x) {
     case LEATI_FN_SILU: return x * sigmoid(x);
     case LEATI_FN_MISH: return x * tanhf(softplus(x));
     case LEATI_FN_HARD_SWISH: return x * clip(x / 6 + 0.5f, 0, 1);
+    case LEATI_FN_SIN: return sinf(x);
+    case LEATI_FN_COS: return cosf(x);
+    case LEATI_FN_TAN: return tanf(x);
+    case LEATI_FN_ASIN: return asinf(x);
+    case LEATI_FN_ACOS: return acosf(x);
+    case LEATI_FN_ATAN: return atanf(x);
+    case LEATI_FN_SINH: return sinhf(x);
+    case LEATI_FN_COSH: return coshf(x);
+    case LEATI_FN_ASINH: return asinhf(x);
+    case LEATI_FN_ACOSH: return acoshf(x);
+    case LEATI_FN_ATANH: return atanhf(x);
+    case LEATI_FN_ERF: return erff(x);
+    case LEATI_FN_LOG1P: return log1pf(x);
+    case LEATI_FN_EXPM1: return expm1f(x);
     case LEATI_FN_COUNT: break;
     }
     return NAN;
@@ -80,6 +96,20 @@ float leati_slope_at(const leati_eltwise *f, float x) {
         return t + x * sigmoid(x) * (1 - t * t);
     }
     case LEATI_FN_HARD_SWISH: return x <= -3 ? 0.0f : x < 3 ? x / 3 + 0.5f : 1.0f;
+    case LEATI_FN_SIN: return cosf(x);
+    case LEATI_FN_COS: return -sinf(x);
+    case LEATI_FN_TAN: return 1 / (cosf(x) * cosf(x));
+    case LEATI_FN_ASIN: return 1 / sqrtf((1 - x) * (1 + x));
+    case LEATI_FN_ACOS: return -1 / sqrtf((1 - x) * (1 + x));
+    case LEATI_FN_ATAN: return 1 / (1 + x * x);
+    case LEATI_FN_SINH: return coshf(x);
+    case LEATI_FN_COSH: return sinhf(x);
+    case LEATI_FN_ASINH: return 1 / sqrtf(x * x + 1);
+    case LEATI_FN_ACOSH: return 1 / sqrtf((x - 1) * (x + 1));
+    case LEATI_FN_ATANH: return 1 / ((1 - x) * (1 + x));
+    case LEATI_FN_ERF: return SLOPE_OF_ERF * expf(-x * x);
+    case LEATI_FN_LOG1P: return 1 / (1 + x);
+    case LEATI_FN_EXPM1: return expf(x);
     case LEATI_FN_COUNT: break;
     }
     return NAN;

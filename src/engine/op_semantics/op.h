@@ -190,7 +190,21 @@ typedef enum leati_op {
     X(GELU, gelu, "x (1 + erf(x / sqrt 2)) / 2", false)                                                      \
     X(SILU, silu, "x / (1 + e^-x)", false)                                                                   \
     X(MISH, mish, "x tanh log(1 + e^x)", false)                                                              \
-    X(HARD_SWISH, hard_swish, "x clip(x / 6 + 1 / 2, 0, 1)", false)
+    X(HARD_SWISH, hard_swish, "x clip(x / 6 + 1 / 2, 0, 1)", false)                                          \
+    X(SIN, sin, "sin x", false)                                                                              \
+    X(COS, cos, "cos x", false)                                                                              \
+    X(TAN, tan, "tan x", false)                                                                              \
+    X(ASIN, asin, "arcsin x", false)                                                                         \
+    X(ACOS, acos, "arccos x", false)                                                                         \
+    X(ATAN, atan, "arctan x", false)                                                                         \
+    X(SINH, sinh, "sinh x", false)                                                                           \
+    X(COSH, cosh, "cosh x", false)                                                                           \
+    X(ASINH, asinh, "arsinh x", false)                                                                       \
+    X(ACOSH, acosh, "arcosh x", false)                                                                       \
+    X(ATANH, atanh, "artanh x", false)                                                                       \
+    X(ERF, erf, "the error function", false)                                                                 \
+    X(LOG1P, log1p, "log(1 + x)", false)                                                                     \
+    X(EXPM1, expm1, "e^x - 1", false)
 
 typedef enum leati_function {
 #define LEATI_FUNCTION_ENUM(upper, lower, formula, dst) LEATI_FN_##upper,

@@ -77,6 +77,20 @@ const char *leati_onnx_function(leati_onnx *x, const leati_eltwise *f, const cha
                                  leati_onnx_unary(x, "Tanh", leati_onnx_unary(x, "Softplus", name)));
         return name;
     case LEATI_FN_HARD_SWISH: return leati_onnx_unary(x, "HardSwish", name);
+    case LEATI_FN_SIN: return leati_onnx_unary(x, "Sin", name);
+    case LEATI_FN_COS: return leati_onnx_unary(x, "Cos", name);
+    case LEATI_FN_TAN: return leati_onnx_unary(x, "Tan", name);
+    case LEATI_FN_ASIN: return leati_onnx_unary(x, "Asin", name);
+    case LEATI_FN_ACOS: return leati_onnx_unary(x, "Acos", name);
+    case LEATI_FN_ATAN: return leati_onnx_unary(x, "Atan", name);
+    case LEATI_FN_SINH: return leati_onnx_unary(x, "Sinh", name);
+    case LEATI_FN_COSH: return leati_onnx_unary(x, "Cosh", name);
+    case LEATI_FN_ASINH: return leati_onnx_unary(x, "Asinh", name);
+    case LEATI_FN_ACOSH: return leati_onnx_unary(x, "Acosh", name);
+    case LEATI_FN_ATANH: return leati_onnx_unary(x, "Atanh", name);
+    case LEATI_FN_ERF: return leati_onnx_unary(x, "Erf", name);
+    case LEATI_FN_LOG1P: return leati_onnx_unary(x, "Log", with_number(x, "Add", name, 1));
+    case LEATI_FN_EXPM1: return with_number(x, "Sub", leati_onnx_unary(x, "Exp", name), 1);
     case LEATI_FN_COUNT: break;
     }
     return leati_onnx_refuse(x, "ONNX has no function '%s'", leati_function_name(f->function));

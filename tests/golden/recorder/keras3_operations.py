@@ -47,6 +47,17 @@ def arithmetic():
         (4, 3), (4, 3))
     one("casts", lambda x: 0.25 * x * ops.cast(ops.cast(4 * x, "int32"), "float32") + ops.ones_like(x) - ops.zeros_like(x)
         + ops.full_like(x, 0.5), (4, 3))
+    one("circle", lambda x: ops.sin(x) + ops.cos(2 * x) + ops.tan(0.3 * x) + ops.arctan(x)
+        + ops.arcsin(0.5 * ops.tanh(x)) - ops.arccos(0.5 * ops.tanh(x)) + ops.rad2deg(ops.deg2rad(x)), (4, 3))
+    one("hyperbola", lambda x: ops.sinh(x) + ops.cosh(0.5 * x) + ops.arcsinh(x) + ops.arccosh(1.5 + ops.square(x))
+        + ops.arctanh(0.5 * ops.tanh(x)), (4, 3))
+    one("errors", lambda x: ops.erf(x) - ops.erfc(0.5 * x) + ops.exp2(x) + ops.cbrt(x) + ops.fabs(x)
+        + ops.log1p(1e-4 * ops.square(x)) + ops.expm1(1e-4 * x), (4, 3))
+    one("pairs", lambda x, y: ops.hypot(x, y) + ops.logaddexp(x, 3 * y) + x * ops.heaviside(y, x)
+        + ops.divide_no_nan(x, ops.relu(y) + ops.cast(y > 0, "float32")), (4, 3), (4, 3))
+    one("kinds", lambda x: x + 2.0 * ops.cast(ops.isnan(x), "float32") + 3.0 * ops.cast(ops.isfinite(1 / ops.maximum(x, 0.0)), "float32")
+        + 4.0 * ops.cast(ops.isinf(1 / ops.maximum(x, 0.0)), "float32") - 5.0 * ops.cast(ops.isposinf(1 / ops.maximum(x, 0.0)), "float32")
+        + 6.0 * ops.cast(ops.isneginf(-1 / ops.maximum(x, 0.0)), "float32"), (4, 3))
     one("stopped", lambda x: x * ops.stop_gradient(x), (4, 3))
 
 

@@ -7,10 +7,11 @@
 #include "backends/cuda/kernels/common.cuh"
 #include "backends/cuda/kernels/functions.h"
 
-#define LEATI_SELU_SCALE  1.0507009873554805f
-#define LEATI_SELU_ALPHA  1.6732632423543772f
-#define LEATI_SQRT_HALF   0.70710678118654752f
-#define LEATI_NORMAL_PEAK 0.39894228040143268f /* 1 / sqrt(2 pi) */
+#define LEATI_SELU_SCALE   1.0507009873554805f
+#define LEATI_SELU_ALPHA   1.6732632423543772f
+#define LEATI_SQRT_HALF    0.70710678118654752f
+#define LEATI_NORMAL_PEAK  0.39894228040143268f /* 1 / sqrt(2 pi) */
+#define LEATI_SLOPE_OF_ERF 1.1283791670955126f  /* 2 / sqrt(pi) */
 
 static __device__ __forceinline__ float leati_sigmoid(float x) {
     return 1.0f / (1.0f + expf(-x));
@@ -59,6 +60,20 @@ static __device__ __forceinline__ void leati_functions_at(const leati_cuda_funct
     case LEATI_CUDA_SILU: LEATI_EACH(COUNT, x * leati_sigmoid(x));
     case LEATI_CUDA_MISH: LEATI_EACH(COUNT, x * tanhf(leati_softplus(x)));
     case LEATI_CUDA_HARD_SWISH: LEATI_EACH(COUNT, x * leati_clip(x / 6.0f + 0.5f, 0.0f, 1.0f));
+    case LEATI_CUDA_SIN: LEATI_EACH(COUNT, sinf(x));
+    case LEATI_CUDA_COS: LEATI_EACH(COUNT, cosf(x));
+    case LEATI_CUDA_TAN: LEATI_EACH(COUNT, tanf(x));
+    case LEATI_CUDA_ASIN: LEATI_EACH(COUNT, asinf(x));
+    case LEATI_CUDA_ACOS: LEATI_EACH(COUNT, acosf(x));
+    case LEATI_CUDA_ATAN: LEATI_EACH(COUNT, atanf(x));
+    case LEATI_CUDA_SINH: LEATI_EACH(COUNT, sinhf(x));
+    case LEATI_CUDA_COSH: LEATI_EACH(COUNT, coshf(x));
+    case LEATI_CUDA_ASINH: LEATI_EACH(COUNT, asinhf(x));
+    case LEATI_CUDA_ACOSH: LEATI_EACH(COUNT, acoshf(x));
+    case LEATI_CUDA_ATANH: LEATI_EACH(COUNT, atanhf(x));
+    case LEATI_CUDA_ERF: LEATI_EACH(COUNT, erff(x));
+    case LEATI_CUDA_LOG1P: LEATI_EACH(COUNT, log1pf(x));
+    case LEATI_CUDA_EXPM1: LEATI_EACH(COUNT, expm1f(x));
     default: LEATI_EACH(COUNT, x * NAN);
     }
 }
@@ -102,6 +117,20 @@ static __device__ __forceinline__ void leati_slopes_at(const leati_cuda_function
     case LEATI_CUDA_SILU: LEATI_EACH(COUNT, leati_sigmoid(x) * (1.0f + x * leati_sigmoid(-x)));
     case LEATI_CUDA_MISH: LEATI_EACH(COUNT, leati_mish_slope(x));
     case LEATI_CUDA_HARD_SWISH: LEATI_EACH(COUNT, x <= -3.0f ? 0.0f : x < 3.0f ? x / 3.0f + 0.5f : 1.0f);
+    case LEATI_CUDA_SIN: LEATI_EACH(COUNT, cosf(x));
+    case LEATI_CUDA_COS: LEATI_EACH(COUNT, -sinf(x));
+    case LEATI_CUDA_TAN: LEATI_EACH(COUNT, 1.0f / (cosf(x) * cosf(x)));
+    case LEATI_CUDA_ASIN: LEATI_EACH(COUNT, 1.0f / sqrtf((1.0f - x) * (1.0f + x)));
+    case LEATI_CUDA_ACOS: LEATI_EACH(COUNT, -1.0f / sqrtf((1.0f - x) * (1.0f + x)));
+    case LEATI_CUDA_ATAN: LEATI_EACH(COUNT, 1.0f / (1.0f + x * x));
+    case LEATI_CUDA_SINH: LEATI_EACH(COUNT, coshf(x));
+    case LEATI_CUDA_COSH: LEATI_EACH(COUNT, sinhf(x));
+    case LEATI_CUDA_ASINH: LEATI_EACH(COUNT, 1.0f / sqrtf(x * x + 1.0f));
+    case LEATI_CUDA_ACOSH: LEATI_EACH(COUNT, 1.0f / sqrtf((x - 1.0f) * (x + 1.0f)));
+    case LEATI_CUDA_ATANH: LEATI_EACH(COUNT, 1.0f / ((1.0f - x) * (1.0f + x)));
+    case LEATI_CUDA_ERF: LEATI_EACH(COUNT, LEATI_SLOPE_OF_ERF * expf(-x * x));
+    case LEATI_CUDA_LOG1P: LEATI_EACH(COUNT, 1.0f / (1.0f + x));
+    case LEATI_CUDA_EXPM1: LEATI_EACH(COUNT, expf(x));
     default: LEATI_EACH(COUNT, x * NAN);
     }
 }

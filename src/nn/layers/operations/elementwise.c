@@ -7,15 +7,66 @@
 #include "base/memory.h"
 #include "nn/layers/operations/operations.h"
 
+#define PI 3.14159265358979323846
+
 /* ---- Functions of one tensor ---- */
 
 static const leati_eltwise functions[] = {
-    {LEATI_FN_ABS, 0, 0, 0},     {LEATI_FN_EXP, 0, 0, 0},     {LEATI_FN_LOG, 0, 0, 0},
-    {LEATI_FN_SQRT, 0, 0, 0},    {LEATI_FN_SQUARE, 0, 0, 0},  {LEATI_FN_TANH, 0, 0, 0},
-    {LEATI_FN_LINEAR, -1, 0, 0}, {LEATI_FN_POW, -0.5f, 0, 0}, {LEATI_FN_POW, -1, 0, 0},
+    {LEATI_FN_ABS, 0, 0, 0},
+    {LEATI_FN_EXP, 0, 0, 0},
+    {LEATI_FN_LOG, 0, 0, 0},
+    {LEATI_FN_SQRT, 0, 0, 0},
+    {LEATI_FN_SQUARE, 0, 0, 0},
+    {LEATI_FN_TANH, 0, 0, 0},
+    {LEATI_FN_LINEAR, -1, 0, 0},
+    {LEATI_FN_POW, -0.5f, 0, 0},
+    {LEATI_FN_POW, -1, 0, 0},
     {LEATI_FN_LINEAR, -1, 1, 0},
+    {LEATI_FN_SIN, 0, 0, 0},
+    {LEATI_FN_COS, 0, 0, 0},
+    {LEATI_FN_TAN, 0, 0, 0},
+    {LEATI_FN_ASIN, 0, 0, 0},
+    {LEATI_FN_ACOS, 0, 0, 0},
+    {LEATI_FN_ATAN, 0, 0, 0},
+    {LEATI_FN_SINH, 0, 0, 0},
+    {LEATI_FN_COSH, 0, 0, 0},
+    {LEATI_FN_ASINH, 0, 0, 0},
+    {LEATI_FN_ACOSH, 0, 0, 0},
+    {LEATI_FN_ATANH, 0, 0, 0},
+    {LEATI_FN_ERF, 0, 0, 0},
+    {LEATI_FN_LOG1P, 0, 0, 0},
+    {LEATI_FN_EXPM1, 0, 0, 0},
+    {LEATI_FN_LINEAR, (float)(PI / 180), 0, 0},
+    {LEATI_FN_LINEAR, (float)(180 / PI), 0, 0},
 };
-enum { ABS, EXP, LOG, SQRT, SQUARE, TANH, NEGATIVE, RSQRT, RECIPROCAL, NOT };
+enum {
+    ABS,
+    EXP,
+    LOG,
+    SQRT,
+    SQUARE,
+    TANH,
+    NEGATIVE,
+    RSQRT,
+    RECIPROCAL,
+    NOT,
+    SIN,
+    COS,
+    TAN,
+    ARCSIN,
+    ARCCOS,
+    ARCTAN,
+    SINH,
+    COSH,
+    ARCSINH,
+    ARCCOSH,
+    ARCTANH,
+    ERF,
+    LOG1P,
+    EXPM1,
+    RADIANS,
+    DEGREES
+};
 
 static void lower_function(leati_operands *o) {
     leati_value x = leati_operand(o, "x");
@@ -24,18 +75,54 @@ static void lower_function(leati_operands *o) {
         o->operation->detail == NOT ? x : leati_eltwise_of(o->g, x, functions[o->operation->detail]);
 }
 
-enum { LOG2, LOG10, LOG1P, EXPM1 };
+enum { LOG2, LOG10, EXP2 };
 
 static void lower_logarithm(leati_operands *o) {
     leati_graph *g = o->g;
     leati_value x = leati_operand(o, "x");
-    switch (o->operation->detail) {
-    case LOG1P: o->outputs[0] = leati_function_of(g, leati_linear(g, x, 1, 1), LEATI_FN_LOG); return;
-    case EXPM1: o->outputs[0] = leati_linear(g, leati_function_of(g, x, LEATI_FN_EXP), 1, -1); return;
-    default: break;
+    if (o->operation->detail == EXP2) {
+        o->outputs[0] = leati_function_of(g, leati_linear(g, x, 0.69314718055994531f, 0), LEATI_FN_EXP);
+        return;
     }
     float factor = o->operation->detail == LOG2 ? 1.4426950408889634f : 0.43429448190325182f;
     o->outputs[0] = leati_linear(g, leati_function_of(g, x, LEATI_FN_LOG), factor, 0);
+}
+
+static void lower_erfc(leati_operands *o) {
+    o->outputs[0] = leati_linear(o->g, leati_function_of(o->g, leati_operand(o, "x"), LEATI_FN_ERF), -1, 1);
+}
+
+/* Returns 1 above 0, -1 below 0, and 0 at 0. */
+static leati_value sign_of(leati_graph *g, leati_value x) {
+    leati_value zero = leati_scalar(g, 0);
+    return leati_sub(g, leati_binary_of(g, LEATI_GREATER, x, zero),
+                     leati_binary_of(g, LEATI_GREATER, zero, x));
+}
+
+/* Computes the cube root, as TensorFlow does: a power of |x| with the sign of x. */
+static void lower_cbrt(leati_operands *o) {
+    leati_graph *g = o->g;
+    const leati_eltwise root = {.function = LEATI_FN_POW, .a = 1.0f / 3};
+    leati_value x = leati_operand(o, "x");
+    o->outputs[0] =
+        leati_mul(g, sign_of(g, x), leati_eltwise_of(g, leati_function_of(g, x, LEATI_FN_ABS), root));
+}
+
+enum { IS_NAN, IS_INFINITE, IS_FINITE, IS_HIGHEST, IS_LOWEST };
+
+/* Tells numbers of one kind by 1, others by 0. */
+static void lower_kind(leati_operands *o) {
+    leati_graph *g = o->g;
+    const int kind = o->operation->detail;
+    leati_value x = leati_operand(o, "x");
+    if (kind == IS_INFINITE || kind == IS_FINITE) x = leati_function_of(g, x, LEATI_FN_ABS);
+    if (kind == IS_NAN)
+        o->outputs[0] = leati_linear(g, leati_binary_of(g, LEATI_EQUAL, x, x), -1, 1);
+    else if (kind == IS_FINITE)
+        o->outputs[0] = leati_binary_of(g, LEATI_GREATER_EQUAL, leati_scalar(g, FLT_MAX), x);
+    else
+        o->outputs[0] =
+            leati_binary_of(g, LEATI_EQUAL, x, leati_scalar(g, kind == IS_LOWEST ? -INFINITY : INFINITY));
 }
 
 /* Returns the integer part of each element.  No gradient flows through it. */
@@ -61,7 +148,7 @@ enum { FLOOR, CEIL, ROUND, SIGN, TRUNC };
 
 static void lower_rounding(leati_operands *o) {
     leati_graph *g = o->g;
-    leati_value x = leati_operand(o, "x"), zero = leati_scalar(g, 0);
+    leati_value x = leati_operand(o, "x");
     switch (o->operation->detail) {
     case FLOOR: o->outputs[0] = floor_of(g, x); return;
     case CEIL: o->outputs[0] = leati_linear(g, floor_of(g, leati_linear(g, x, -1, 0)), -1, 0); return;
@@ -71,9 +158,7 @@ static void lower_rounding(leati_operands *o) {
                             ? leati_operation_round(g, x)
                             : leati_operand_fail(o, LEAT_ENOTSUP, "decimals: expected 0");
         return;
-    default:
-        o->outputs[0] = leati_sub(g, leati_binary_of(g, LEATI_GREATER, x, zero),
-                                  leati_binary_of(g, LEATI_GREATER, zero, x));
+    default: o->outputs[0] = sign_of(g, x);
     }
 }
 
@@ -127,6 +212,31 @@ static void lower_power(leati_operands *o) {
         o->outputs[0] =
             leati_operand_fail(o, LEAT_ENOTSUP,
                                "expected a number as the exponent, or a number above 0 as the base");
+    }
+}
+
+enum { HYPOT, LOGADDEXP, HEAVISIDE, DIVIDE_NO_NAN };
+
+static void lower_pair(leati_operands *o) {
+    leati_graph *g = o->g;
+    leati_value a = leati_operand(o, "x1"), b = leati_operand(o, "x2"), zero = leati_scalar(g, 0);
+    switch (o->operation->detail) {
+    case HYPOT:
+        a = leati_add(g, leati_function_of(g, a, LEATI_FN_SQUARE), leati_function_of(g, b, LEATI_FN_SQUARE));
+        o->outputs[0] = leati_function_of(g, a, LEATI_FN_SQRT);
+        return;
+    case LOGADDEXP:
+        o->outputs[0] = leati_add(g, b, leati_function_of(g, leati_sub(g, a, b), LEATI_FN_SOFTPLUS));
+        return;
+    case HEAVISIDE:
+        o->outputs[0] = leati_add(g, leati_binary_of(g, LEATI_GREATER, a, zero),
+                                  leati_mul(g, leati_binary_of(g, LEATI_EQUAL, a, zero), b));
+        return;
+    default: { /* a / b, and 0 where b is 0 */
+        leati_value none = leati_binary_of(g, LEATI_EQUAL, b, zero);
+        leati_value quotient = leati_div(g, a, leati_add(g, b, none));
+        o->outputs[0] = leati_mul(g, quotient, leati_linear(g, none, -1, 1));
+    }
     }
 }
 
@@ -287,8 +397,31 @@ const leati_operation leati_elementwise_operations[] = {
     {"LogicalNot", NUMPY, "x", lower_function, NOT},
     {"Log2", NUMPY, "x", lower_logarithm, LOG2},
     {"Log10", NUMPY, "x", lower_logarithm, LOG10},
-    {"Log1p", NUMPY, "x", lower_logarithm, LOG1P},
-    {"Expm1", NUMPY, "x", lower_logarithm, EXPM1},
+    {"Log1p", NUMPY, "x", lower_function, LOG1P},
+    {"Expm1", NUMPY, "x", lower_function, EXPM1},
+    {"Exp2", NUMPY, "x", lower_logarithm, EXP2},
+    {"Sin", NUMPY, "x", lower_function, SIN},
+    {"Cos", NUMPY, "x", lower_function, COS},
+    {"Tan", NUMPY, "x", lower_function, TAN},
+    {"Arcsin", NUMPY, "x", lower_function, ARCSIN},
+    {"Arccos", NUMPY, "x", lower_function, ARCCOS},
+    {"Arctan", NUMPY, "x", lower_function, ARCTAN},
+    {"Sinh", NUMPY, "x", lower_function, SINH},
+    {"Cosh", NUMPY, "x", lower_function, COSH},
+    {"Arcsinh", NUMPY, "x", lower_function, ARCSINH},
+    {"Arccosh", NUMPY, "x", lower_function, ARCCOSH},
+    {"Arctanh", NUMPY, "x", lower_function, ARCTANH},
+    {"Erf", "ops.math", "x", lower_function, ERF},
+    {"Erfc", "ops.math", "x", lower_erfc, 0},
+    {"Fabs", NUMPY, "x", lower_function, ABS},
+    {"Deg2rad", NUMPY, "x", lower_function, RADIANS},
+    {"Rad2deg", NUMPY, "x", lower_function, DEGREES},
+    {"Cbrt", NUMPY, "x", lower_cbrt, 0},
+    {"Isnan", NUMPY, "x", lower_kind, IS_NAN},
+    {"Isinf", NUMPY, "x", lower_kind, IS_INFINITE},
+    {"Isfinite", NUMPY, "x", lower_kind, IS_FINITE},
+    {"Isposinf", NUMPY, "x", lower_kind, IS_HIGHEST},
+    {"Isneginf", NUMPY, "x", lower_kind, IS_LOWEST},
     {"Floor", NUMPY, "x", lower_rounding, FLOOR},
     {"Ceil", NUMPY, "x", lower_rounding, CEIL},
     {"Round", NUMPY, "x decimals", lower_rounding, ROUND},
@@ -302,6 +435,10 @@ const leati_operation leati_elementwise_operations[] = {
     {"Maximum", NUMPY, "x1 x2", lower_arithmetic, MAXIMUM},
     {"Minimum", NUMPY, "x1 x2", lower_arithmetic, MINIMUM},
     {"Power", NUMPY, "x1 x2", lower_power, 0},
+    {"Hypot", NUMPY, "x1 x2", lower_pair, HYPOT},
+    {"Logaddexp", NUMPY, "x1 x2", lower_pair, LOGADDEXP},
+    {"Heaviside", NUMPY, "x1 x2", lower_pair, HEAVISIDE},
+    {"DivideNoNan", NUMPY, "x1 x2", lower_pair, DIVIDE_NO_NAN},
     {"FloorDivide", NUMPY, "x1 x2", lower_division, QUOTIENT},
     {"Mod", NUMPY, "x1 x2", lower_division, REMAINDER},
     {"Equal", NUMPY, "x1 x2", lower_comparison, EQUAL},
