@@ -213,7 +213,7 @@ static leat_status add_weights(leati_zip_writer *zip, const leat_model *model, b
     leati_placement_fini(&placement);
     if (leati_h5_close(&file, &unwritten) != LEAT_OK) {
         if (err) *err = unwritten;
-        status = unwritten.code;
+        status = (leat_status)unwritten.code;
     }
     const leati_piece piece = {buffer.data, buffer.count};
     if (status == LEAT_OK) status = leati_zip_add(zip, name, &piece, 1, err);
