@@ -182,6 +182,13 @@ hid_t leati_h5_driver_open(leati_h5 *file) {
     bool ready = class >= 0 && access >= 0 && H5Pset_driver(access, class, &file) >= 0;
     if (ready) id = H5Fcreate(file->path, H5F_ACC_TRUNC, H5P_DEFAULT, access);
     if (access >= 0) H5Pclose(access);
-    if (class >= 0) H5FDunregister(class); /* the open file keeps the driver */
+    file->driver = class;
+    if (id < 0) leati_h5_driver_close(file);
     return id;
+}
+
+/* The class must outlive the file: while HDF5 closes a file, it reads the class after it has given up its reference. */
+void leati_h5_driver_close(leati_h5 *file) {
+    if (file->driver >= 0) H5FDunregister(file->driver);
+    file->driver = H5I_INVALID_HID;
 }

@@ -171,6 +171,7 @@ leat_status leati_h5_close(leati_h5 **file, leat_error *err) {
     leati_h5_enter();
     if (H5Fclose((*file)->file) < 0)
         status = leati_h5_fail(*file, LEAT_EIO, err, "/", "cannot write the file to its end");
+    leati_h5_driver_close(*file);
     leati_h5_leave();
     if ((*file)->write_error != 0) status = fail_write(*file, err);
     return free_handle(file, status);

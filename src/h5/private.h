@@ -12,7 +12,8 @@
 struct leati_h5 {
     char *path;
     leati_h5_image image;
-    hid_t file; /* H5I_INVALID_HID: the file is read */
+    hid_t file;   /* H5I_INVALID_HID: the file is read */
+    hid_t driver; /* the class of the driver; set by leati_h5_driver_open if the file was created */
     /* The storage of a file that leati_h5_driver_open creates: `buffer` or `fd` is set.  It is borrowed. */
     leati_h5_buffer *buffer;
     int fd;          /* -1: none */
@@ -30,6 +31,8 @@ leat_status leati_h5_fail(leati_h5 *file, leat_status code, leat_error *err, con
 /* Creates an empty file in file->buffer or file->fd.  Returns HDF5's identifier, negative on failure.  A write that
  * fails sets file->write_error, and HDF5 goes on as if it had succeeded. */
 hid_t leati_h5_driver_open(leati_h5 *file);
+/* Must be called after H5Fclose of a file that leati_h5_driver_open has created. */
+void leati_h5_driver_close(leati_h5 *file);
 
 /* Ends the use of a reader; returns its status and makes an error that names the file, the object and the problem. */
 leat_status leati_h5_report(const leati_h5 *file, leati_h5_reader *r, leat_error *err, const char *object);
