@@ -8,7 +8,11 @@
 #include "nn/examples.h"
 
 bool example_only_predicts(const example *e) {
-    return strncmp(e->class_name, "Random", 6) == 0 && strcmp(e->class_name, "RandomFlip") != 0;
+    static const char *const trained[] = {"RandomBrightness", "RandomContrast",    "RandomCrop", "RandomFlip",
+                                          "RandomRotation",   "RandomTranslation", "RandomZoom"};
+    for (size_t i = 0; i < sizeof trained / sizeof trained[0]; ++i)
+        if (strcmp(e->class_name, trained[i]) == 0) return false;
+    return strncmp(e->class_name, "Random", 6) == 0;
 }
 
 bool example_stops_gradients(const example *e) {

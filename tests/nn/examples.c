@@ -360,6 +360,7 @@ const example examples[] = {
     {"RandomContrast",
      "\"factor\": [-0.2, 0.2], \"value_range\": [0, 1], \"data_format\": \"channels_first\"",
      {IMAGE}},
+    {"RandomCrop", "\"height\": 6, \"width\": 7", {IMAGE}},
     {"RandomElasticTransform",
      "\"factor\": [-0.2, 0.2], \"scale\": [0.1, 0.5], \"interpolation\": \"nearest\", \"fill_mode\": "
      "\"constant\", \"fill_value\": 0.5, \"value_range\": [0, 1], \"data_format\": \"channels_first\"",

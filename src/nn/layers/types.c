@@ -91,6 +91,7 @@ const leati_layer_type *const leati_layer_types[] = {
     &leati_layer_random_color_degeneration,
     &leati_layer_random_color_jitter,
     &leati_layer_random_contrast,
+    &leati_layer_random_crop,
     &leati_layer_random_elastic_transform,
     &leati_layer_random_erasing,
     &leati_layer_random_flip,

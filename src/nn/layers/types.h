@@ -86,6 +86,7 @@ extern const leati_layer_type leati_layer_random_brightness;
 extern const leati_layer_type leati_layer_random_color_degeneration;
 extern const leati_layer_type leati_layer_random_color_jitter;
 extern const leati_layer_type leati_layer_random_contrast;
+extern const leati_layer_type leati_layer_random_crop;
 extern const leati_layer_type leati_layer_random_elastic_transform;
 extern const leati_layer_type leati_layer_random_erasing;
 extern const leati_layer_type leati_layer_random_flip;

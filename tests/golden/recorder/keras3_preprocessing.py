@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Preprocessing layers of current Keras, behind and before a convolution: keras-3/layers/*.npz.  Layers that change images
 at random are recorded for prediction."""
+import collections
+
 import keras
 import numpy as np
 
-from .keras3_case import L, case, functional
+from . import store
+from .keras3_case import L, ROOT, case, functional
 
 
 def one(name, shape, make, trains=True, **options):
@@ -40,7 +43,7 @@ def random():
     """Layers that return the image in predictions."""
     makes = (lambda: L.RandomBrightness(0.2, value_range=(0, 1)), lambda: L.RandomColorDegeneration(0.2),
              lambda: L.RandomColorJitter(brightness_factor=0.2, hue_factor=0.1), lambda: L.RandomContrast(0.2),
-             lambda: L.RandomElasticTransform(), lambda: L.RandomErasing(), lambda: L.RandomFlip("horizontal"),
+             lambda: L.RandomCrop(4, 5), lambda: L.RandomElasticTransform(), lambda: L.RandomErasing(), lambda: L.RandomFlip("horizontal"),
              lambda: L.RandomGaussianBlur(), lambda: L.RandomGrayscale(), lambda: L.RandomHue(0.1), lambda: L.RandomInvert(),
              lambda: L.RandomPerspective(), lambda: L.RandomPosterization(3),
              lambda: L.RandomRotation(0.1, fill_mode="nearest"), lambda: L.RandomSaturation(0.2),
@@ -133,7 +136,50 @@ def intervals():
         lookup("discretization_" + mode, lambda: L.Discretization([0.0, 0.5, 2.25], output_mode=mode), [x])
 
 
+def changes():
+    """Images that layers change in training by given numbers: keras-3/images/*.npz.  The numbers of an image are those
+    of leati_change.amount."""
+    def one(name, layer, kind, transformation, amounts, low=0.0, high=255.0):
+        random = store.random_for("keras-3/images/" + name)
+        images = random.uniform(0.0, 255.0, (len(amounts), 5, 7, 2)).astype("float32")
+        amounts = np.array(amounts, "float32")
+        given = transformation(layer, keras.ops.convert_to_tensor(amounts))
+        changed = layer.transform_images(keras.ops.convert_to_tensor(images), given, training=True)
+        options = {"kind": kind, "fill_mode": getattr(layer, "fill_mode", "reflect"),
+                   "fill_value": getattr(layer, "fill_value", 0.0),
+                   "interpolation": getattr(layer, "interpolation", "bilinear"), "value_range": [low, high]}
+        store.save("%s/images/%s.npz" % (ROOT, name), collections.OrderedDict([
+            ("meta", store.text({"keras": keras.__version__, "case": name, "options": options})),
+            ("x", images), ("amounts", amounts), ("y", np.array(changed))]))
+
+    def rotation(layer, a):
+        zeros = keras.ops.zeros(len(a))
+        return {"rotation_matrix": layer._compute_affine_matrix(
+            center_x=0.5, center_y=0.5, angle=a[:, 0], translate_x=zeros, translate_y=zeros, scale=zeros + 1,
+            shear_x=zeros, shear_y=zeros, height=5, width=7)}
+
+    def zoom(layer, a):
+        return {"height_zoom": a[:, :1], "width_zoom": a[:, 1:]}
+
+    def translation(layer, a):
+        return {"translations": keras.ops.stack([a[:, 1], a[:, 0]], axis=1)}
+
+    angles, zooms = [[11.3, 0], [-97.4, 0], [181.9, 0]], [[0.63, 1.37], [1.71, 0.55], [0.21, 1.93]]
+    shifts = [[1.3, -2.6], [-4.2, 6.7], [0.4, 3.2]]
+    for mode in ("reflect", "wrap", "constant", "nearest"):
+        for kind in ("bilinear", "nearest"):
+            options = dict(fill_mode=mode, interpolation=kind, fill_value=7.5)
+            name = "%s_%s" % (mode, kind)
+            one("rotation_" + name, L.RandomRotation(0.5, **options), 0, rotation, angles)
+            one("translation_" + name, L.RandomTranslation(0.5, 0.5, **options), 1, translation, shifts)
+            one("zoom_" + name, L.RandomZoom(0.5, 0.5, **options), 2, zoom, zooms)
+    one("contrast", L.RandomContrast(0.5), 3, lambda layer, a: {"contrast_factor": a[:, 0][:, None, None, None]},
+        [[1.4, 0], [0.3, 0], [1.9, 0]])
+    one("brightness", L.RandomBrightness(0.5, value_range=(20, 200)), 4,
+        lambda layer, a: {"rgb_delta": a[:, 0][:, None, None, None]}, [[40.5, 0], [-80.25, 0], [3.0, 0]], 20, 200)
+
+
 def run():
     """Records all cases of this module."""
-    for part in (resizing, crops, random, encodings, lookups, hashes, intervals):
+    for part in (resizing, crops, random, encodings, lookups, hashes, intervals, changes):
         part()

@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Current Keras's layers that change images at random in training: RandomFlip, and layers that leat has for prediction
- * and evaluation only, where they return the images.  Their options are kept and written back, but not used.
+/* Current Keras's layers that change images at random in training.  Some of them leat has for prediction and evaluation
+ * only, where all of them return the images; their options are kept and written back, but not used.
  * Source: keras.layers.RandomFlip, RandomRotation, ... */
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "engine/graph/callee.h"
+#include "nn/layers/preprocessing/image_changes.h"
 #include "nn/layers/spatial.h"
 #include "nn/layers/types.h"
 
@@ -17,16 +23,27 @@ static leat_status infer(const leati_layer *layer, int input_count, const leati_
     return leati_image_shape(&inputs[0], 2, LEATI_CHANNELS_LAST, &image, err);
 }
 
-/* ---- Layers for prediction and evaluation ---- */
+/* ---- Options ---- */
 
 #define MOST_OPTIONS 8
 
 typedef struct options {
+    leati_callee callee; /* the first member; of layers that leat trains with, as all members but `values` */
+    leati_change change; /* without the amount */
+    int32_t data_format;
+    int draws;                  /* numbers of an image; the other amount is equal to the first one */
+    double lowest[2], range[2]; /* amount = (lowest + range * uniform) * scale */
+    bool by_size, by_values;    /* scale: the height and the width; highest - lowest value */
     json_t *values[MOST_OPTIONS];
 } options;
 
 #define OPTION(index, key_, preset_)                                                                         \
-    { .key = key_, .kind = LEATI_FIELD_JSON, .offset = (index) * sizeof(json_t *), .preset = preset_ }
+    {                                                                                                        \
+        .key = key_, .kind = LEATI_FIELD_JSON, .preset = preset_,                                            \
+        .offset = offsetof(options, values) + (index) * sizeof(json_t *)                                     \
+    }
+
+/* ---- Layers for prediction and evaluation ---- */
 
 /* Returns the images.  In training it fails: a model that trains without the changes learns something else. */
 static void lower(const leati_layer *layer, leati_lowering *lowering, int input_count,
@@ -42,16 +59,12 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
                              layer->type->class_name);
 }
 
-static const leati_field random_brightness_fields[] = {OPTION(0, "factor", NULL),
-                                                       OPTION(1, "value_range", "[0, 255]"),
-                                                       OPTION(2, "data_format", "\"channels_last\""),
-                                                       OPTION(3, "seed", "null"),
-                                                       {.key = NULL}};
-static const leati_field random_color_degeneration_fields[] = {OPTION(0, "factor", NULL),
-                                                               OPTION(1, "value_range", "[0, 255]"),
-                                                               OPTION(2, "data_format", "\"channels_last\""),
-                                                               OPTION(3, "seed", "null"),
-                                                               {.key = NULL}};
+/* Layers whose options are a factor and a range of values. */
+static const leati_field factor_fields[] = {OPTION(0, "factor", NULL),
+                                            OPTION(1, "value_range", "[0, 255]"),
+                                            OPTION(2, "data_format", "\"channels_last\""),
+                                            OPTION(3, "seed", "null"),
+                                            {.key = NULL}};
 static const leati_field random_color_jitter_fields[] = {OPTION(0, "value_range", "[0, 255]"),
                                                          OPTION(1, "brightness_factor", "null"),
                                                          OPTION(2, "contrast_factor", "null"),
@@ -60,11 +73,6 @@ static const leati_field random_color_jitter_fields[] = {OPTION(0, "value_range"
                                                          OPTION(5, "data_format", "\"channels_last\""),
                                                          OPTION(6, "seed", "null"),
                                                          {.key = NULL}};
-static const leati_field random_contrast_fields[] = {OPTION(0, "factor", NULL),
-                                                     OPTION(1, "value_range", "[0, 255]"),
-                                                     OPTION(2, "data_format", "\"channels_last\""),
-                                                     OPTION(3, "seed", "null"),
-                                                     {.key = NULL}};
 static const leati_field random_elastic_transform_fields[] = {OPTION(0, "factor", "1.0"),
                                                               OPTION(1, "scale", "1.0"),
                                                               OPTION(2, "interpolation", "\"bilinear\""),
@@ -91,11 +99,6 @@ static const leati_field random_gaussian_blur_fields[] = {OPTION(0, "factor", "1
 static const leati_field random_grayscale_fields[] = {OPTION(0, "factor", "0.5"),
                                                       OPTION(1, "data_format", "\"channels_last\""),
                                                       {.key = NULL}};
-static const leati_field random_hue_fields[] = {OPTION(0, "factor", NULL),
-                                                OPTION(1, "value_range", "[0, 255]"),
-                                                OPTION(2, "data_format", "\"channels_last\""),
-                                                OPTION(3, "seed", "null"),
-                                                {.key = NULL}};
 static const leati_field random_invert_fields[] = {OPTION(0, "factor", "1.0"),
                                                    OPTION(1, "value_range", "[0, 255]"),
                                                    OPTION(2, "data_format", "\"channels_last\""),
@@ -108,11 +111,6 @@ static const leati_field random_perspective_fields[] = {OPTION(0, "factor", "1.0
                                                         OPTION(4, "data_format", "\"channels_last\""),
                                                         OPTION(5, "seed", "null"),
                                                         {.key = NULL}};
-static const leati_field random_posterization_fields[] = {OPTION(0, "factor", NULL),
-                                                          OPTION(1, "value_range", "[0, 255]"),
-                                                          OPTION(2, "data_format", "\"channels_last\""),
-                                                          OPTION(3, "seed", "null"),
-                                                          {.key = NULL}};
 static const leati_field random_rotation_fields[] = {OPTION(0, "factor", NULL),
                                                      OPTION(1, "fill_mode", "\"reflect\""),
                                                      OPTION(2, "fill_value", "0.0"),
@@ -120,16 +118,6 @@ static const leati_field random_rotation_fields[] = {OPTION(0, "factor", NULL),
                                                      OPTION(4, "data_format", "\"channels_last\""),
                                                      OPTION(5, "seed", "null"),
                                                      {.key = NULL}};
-static const leati_field random_saturation_fields[] = {OPTION(0, "factor", NULL),
-                                                       OPTION(1, "value_range", "[0, 255]"),
-                                                       OPTION(2, "data_format", "\"channels_last\""),
-                                                       OPTION(3, "seed", "null"),
-                                                       {.key = NULL}};
-static const leati_field random_sharpness_fields[] = {OPTION(0, "factor", NULL),
-                                                      OPTION(1, "value_range", "[0, 255]"),
-                                                      OPTION(2, "data_format", "\"channels_last\""),
-                                                      OPTION(3, "seed", "null"),
-                                                      {.key = NULL}};
 static const leati_field random_shear_fields[] = {OPTION(0, "x_factor", "0.0"),
                                                   OPTION(1, "y_factor", "0.0"),
                                                   OPTION(2, "interpolation", "\"bilinear\""),
@@ -155,27 +143,270 @@ static const leati_field random_zoom_fields[] = {OPTION(0, "height_factor", NULL
                                                  OPTION(6, "seed", "null"),
                                                  {.key = NULL}};
 
-#define PREDICTED(name, class_name)                                                                          \
-    LEATI_LAYER_TYPE(name, class_name, #name, options, name##_fields, LEATI_ONE_INPUT, .infer = infer,       \
+#define PREDICTED(name, class_name, fields_)                                                                 \
+    LEATI_LAYER_TYPE(name, class_name, #name, options, fields_, LEATI_ONE_INPUT, .infer = infer,             \
                      .lower = lower)
-PREDICTED(random_brightness, "RandomBrightness");
-PREDICTED(random_color_degeneration, "RandomColorDegeneration");
-PREDICTED(random_color_jitter, "RandomColorJitter");
-PREDICTED(random_contrast, "RandomContrast");
-PREDICTED(random_elastic_transform, "RandomElasticTransform");
-PREDICTED(random_erasing, "RandomErasing");
-PREDICTED(random_gaussian_blur, "RandomGaussianBlur");
-PREDICTED(random_grayscale, "RandomGrayscale");
-PREDICTED(random_hue, "RandomHue");
-PREDICTED(random_invert, "RandomInvert");
-PREDICTED(random_perspective, "RandomPerspective");
-PREDICTED(random_posterization, "RandomPosterization");
-PREDICTED(random_rotation, "RandomRotation");
-PREDICTED(random_saturation, "RandomSaturation");
-PREDICTED(random_sharpness, "RandomSharpness");
-PREDICTED(random_shear, "RandomShear");
-PREDICTED(random_translation, "RandomTranslation");
-PREDICTED(random_zoom, "RandomZoom");
+PREDICTED(random_color_degeneration, "RandomColorDegeneration", factor_fields);
+PREDICTED(random_color_jitter, "RandomColorJitter", random_color_jitter_fields);
+PREDICTED(random_elastic_transform, "RandomElasticTransform", random_elastic_transform_fields);
+PREDICTED(random_erasing, "RandomErasing", random_erasing_fields);
+PREDICTED(random_gaussian_blur, "RandomGaussianBlur", random_gaussian_blur_fields);
+PREDICTED(random_grayscale, "RandomGrayscale", random_grayscale_fields);
+PREDICTED(random_hue, "RandomHue", factor_fields);
+PREDICTED(random_invert, "RandomInvert", random_invert_fields);
+PREDICTED(random_perspective, "RandomPerspective", random_perspective_fields);
+PREDICTED(random_posterization, "RandomPosterization", factor_fields);
+PREDICTED(random_saturation, "RandomSaturation", factor_fields);
+PREDICTED(random_sharpness, "RandomSharpness", factor_fields);
+PREDICTED(random_shear, "RandomShear", random_shear_fields);
+
+/* ---- Layers that change images in one function of the op CALL ---- */
+
+/* The option of that key; NULL if the layer does not have it or it is null. */
+static const json_t *option(const leati_layer *layer, const char *key) {
+    const options *o = layer->config;
+    for (const leati_field *field = layer->type->fields; field->key; ++field)
+        if (strcmp(field->key, key) == 0)
+            return *(json_t *const *)(const void *)((const char *)o + field->offset);
+    return NULL;
+}
+
+/* Reads a number f as the range -f to f within the limits, or two numbers from -1 as a range, as Keras does. */
+static leat_status read_range(const leati_layer *layer, const char *key, double least, double most,
+                              double out[2], leat_error *err) {
+    const json_t *value = option(layer, key);
+    const bool pair = json_array_size(value) == 2;
+    for (int i = 0; i < 2; ++i) {
+        const json_t *item = pair ? json_array_get(value, (size_t)i) : value;
+        if (!json_is_number(item) || json_number_value(item) < (pair ? -1 : least) ||
+            json_number_value(item) > most)
+            return leati_fail(err, LEAT_EINVAL, "%s: expected a number from %g to %g, or a list of two", key,
+                              least, most);
+        out[i] = json_number_value(item);
+    }
+    if (!pair) out[1] = out[0] < 0 ? -out[0] : out[0];
+    if (!pair) out[0] = -out[1] < least ? least : -out[1];
+    if (out[0] > out[1]) {
+        const double first = out[0];
+        out[0] = out[1];
+        out[1] = first;
+    }
+    return LEAT_OK;
+}
+
+/* Reads an option that is one of the names; an option that the layer does not have is the first name. */
+static leat_status read_choice(const leati_layer *layer, const char *key, const char *const *names,
+                               int32_t *out, leat_error *err) {
+    const json_t *value = option(layer, key);
+    const char *text = json_string_value(value);
+    *out = 0;
+    if (!value) return LEAT_OK;
+    for (; names[*out]; ++*out)
+        if (text && strcmp(text, names[*out]) == 0) return LEAT_OK;
+    return leati_fail(err, LEAT_EINVAL, "%s: expected one of Keras's names, such as \"%s\"", key, names[0]);
+}
+
+static leat_status changed_shape(const leati_callee *callee, int input_count, const leati_desc *inputs,
+                                 leati_desc *outputs, leat_error *err) {
+    (void)callee, (void)input_count, (void)err;
+    outputs[0] = inputs[0];
+    return LEAT_OK;
+}
+
+/* The images of one run. */
+typedef struct batch {
+    const options *options;
+    const leati_callee_run *run;
+    leati_image_size size;
+    float (*amounts)[2]; /* of each image */
+} batch;
+
+static void change_one(void *context, int64_t index, int member) {
+    const batch *b = context;
+    const int64_t offset = index * b->size.height * b->size.width * b->size.channels;
+    leati_change change = b->options->change;
+    (void)member;
+    memcpy(change.amount, b->amounts[index], sizeof change.amount);
+    const float *src = (const float *)b->run->args[0] + offset;
+    if (b->run->diff_args)
+        leati_change_image_back(&change, &b->size, src, (const float *)b->run->diff_results[0] + offset,
+                                (float *)b->run->diff_args[0] + offset);
+    else
+        leati_change_image(&change, &b->size, src, (float *)b->run->results[0] + offset);
+}
+
+/* Draws the numbers in the order of the images; of an image first that of the height, then that of the width. */
+static void draw_amounts(const batch *b, int64_t count) {
+    const options *o = b->options;
+    const double scales[] = {o->by_size ? (double)b->size.height : 1, o->by_size ? (double)b->size.width : 1};
+    const double values = o->by_values ? (double)o->change.highest - (double)o->change.lowest : 1;
+    for (int64_t i = 0; i < count; ++i) {
+        for (int j = 0; j < o->draws; ++j)
+            b->amounts[i][j] =
+                (float)((o->lowest[j] + o->range[j] * leat_rng_uniform(b->run->rng)) * scales[j] * values);
+        if (o->draws == 1) b->amounts[i][1] = b->amounts[i][0];
+    }
+}
+
+static leat_status change_all(const leati_callee *callee, const leati_callee_run *run, leat_error *err) {
+    const leati_desc *desc = &run->inputs[0];
+    batch b = {.options = (const void *)callee,
+               .run = run,
+               .size = {desc->shape[1], desc->shape[2], desc->shape[3]}};
+    const size_t count = (size_t)desc->shape[0];
+    if (run->diff_args && !run->diff_args[0]) return LEAT_OK;
+    b.amounts = leati_calloc(count + 1, sizeof *b.amounts);
+    if (!b.amounts) return leati_fail_memory(err, count * sizeof *b.amounts, "random numbers");
+    draw_amounts(&b, (int64_t)count);
+    leati_thread_pool_share(run->pool, LEATI_THREAD_POOL_MAX, (int64_t)count, change_one, &b);
+    leati_free(b.amounts);
+    return LEAT_OK;
+}
+
+static const char *const fill_modes[] = {"reflect", "wrap", "constant", "nearest", NULL};
+static const char *const interpolations[] = {"bilinear", "nearest", NULL};
+
+/* Sets what does not depend on the kind of change.  range[i]: the lowest and the highest number of draw i. */
+static leat_status set_change(leati_layer *layer, leati_change_kind kind, int draws, double range[2][2],
+                              leat_error *err) {
+    options *o = layer->config;
+    const json_t *fill = option(layer, "fill_value");
+    int32_t interpolation;
+    LEATI_TRY(read_choice(layer, "data_format", leati_data_formats, &o->data_format, err));
+    LEATI_TRY(read_choice(layer, "fill_mode", fill_modes, &o->change.fill_mode, err));
+    LEATI_TRY(read_choice(layer, "interpolation", interpolations, &interpolation, err));
+    if (fill && !json_is_number(fill)) return leati_fail(err, LEAT_EINVAL, "fill_value: expected a number");
+    o->change.fill_value = (float)json_number_value(fill);
+    o->change.bilinear = interpolation == 0;
+    o->change.kind = kind;
+    o->draws = draws;
+    for (int i = 0; i < draws; ++i) {
+        o->lowest[i] = range[i][0];
+        o->range[i] = range[i][1] - range[i][0];
+    }
+    o->callee = (leati_callee){.output_count = 1,
+                               .infer = changed_shape,
+                               .forward = change_all,
+                               .backward = change_all};
+    return LEAT_OK;
+}
+
+static leat_status check_rotation(leati_layer *layer, leat_error *err) {
+    double range[2][2] = {{0}};
+    LEATI_TRY(read_range(layer, "factor", -1, 1, range[0], err));
+    for (int i = 0; i < 2; ++i) range[0][i] *= 360;
+    return set_change(layer, LEATI_ROTATE, 1, range, err);
+}
+
+static leat_status check_translation(leati_layer *layer, leat_error *err) {
+    double range[2][2];
+    LEATI_TRY(read_range(layer, "height_factor", -1, 1, range[0], err));
+    LEATI_TRY(read_range(layer, "width_factor", -1, 1, range[1], err));
+    ((options *)layer->config)->by_size = true;
+    return set_change(layer, LEATI_TRANSLATE, 2, range, err);
+}
+
+/* Without a width_factor the width is zoomed as the height. */
+static leat_status check_zoom(leati_layer *layer, leat_error *err) {
+    const bool both = option(layer, "width_factor") != NULL;
+    double range[2][2] = {{0}};
+    LEATI_TRY(read_range(layer, "height_factor", -1, 1, range[0], err));
+    if (both) LEATI_TRY(read_range(layer, "width_factor", -1, 1, range[1], err));
+    for (int i = 0; i < 4; ++i) range[i / 2][i % 2] += 1;
+    return set_change(layer, LEATI_ZOOM, both ? 2 : 1, range, err);
+}
+
+static leat_status read_limits(leati_layer *layer, leat_error *err) {
+    options *o = layer->config;
+    const json_t *value = option(layer, "value_range");
+    const json_t *low = json_array_get(value, 0), *high = json_array_get(value, 1);
+    if (json_array_size(value) != 2 || !json_is_number(low) || !json_is_number(high))
+        return leati_fail(err, LEAT_EINVAL, "value_range: expected a list of two numbers");
+    o->change.lowest = (float)json_number_value(low);
+    o->change.highest = (float)json_number_value(high);
+    return LEAT_OK;
+}
+
+static leat_status check_contrast(leati_layer *layer, leat_error *err) {
+    double range[2][2] = {{0}};
+    LEATI_TRY(read_limits(layer, err));
+    LEATI_TRY(read_range(layer, "factor", 0, 1, range[0], err));
+    range[0][0] = 1 - range[0][0];
+    range[0][1] = 1 + range[0][1];
+    return set_change(layer, LEATI_CONTRAST, 1, range, err);
+}
+
+static leat_status check_brightness(leati_layer *layer, leat_error *err) {
+    double range[2][2] = {{0}};
+    LEATI_TRY(read_limits(layer, err));
+    LEATI_TRY(read_range(layer, "factor", -1, 1, range[0], err));
+    ((options *)layer->config)->by_values = true;
+    return set_change(layer, LEATI_BRIGHTEN, 1, range, err);
+}
+
+static void lower_change(const leati_layer *layer, leati_lowering *lowering, int input_count,
+                         const leati_value *inputs, leati_value *outputs) {
+    const options *o = layer->config;
+    leati_graph *g = lowering->graph;
+    leati_value x = as_float(g, inputs[0]);
+    (void)input_count;
+    if (leati_lowering_in_training(lowering)) {
+        x = leati_image_value(g, x, o->data_format);
+        leati_graph_call(g, &o->callee, true, lowering->stream, 1, &x, &x);
+        x = leati_image_value_back(g, x, o->data_format);
+    }
+    outputs[0] = x;
+}
+
+#define CHANGED(name, class_name, fields_, check_)                                                           \
+    LEATI_LAYER_TYPE(name, class_name, #name, options, fields_, LEATI_ONE_INPUT, .check = check_,            \
+                     .infer = infer, .lower = lower_change)
+CHANGED(random_brightness, "RandomBrightness", factor_fields, check_brightness);
+CHANGED(random_contrast, "RandomContrast", factor_fields, check_contrast);
+CHANGED(random_rotation, "RandomRotation", random_rotation_fields, check_rotation);
+CHANGED(random_translation, "RandomTranslation", random_translation_fields, check_translation);
+CHANGED(random_zoom, "RandomZoom", random_zoom_fields, check_zoom);
+
+/* ---- RandomCrop ---- */
+
+typedef struct crop_config {
+    int64_t height, width;
+    int32_t data_format;
+    json_t *seed; /* kept and written, but not used */
+} crop_config;
+
+static const leati_field crop_fields[] = {LEATI_INT_FIELD(crop_config, height, 1, NULL),
+                                          LEATI_INT_FIELD(crop_config, width, 1, NULL),
+                                          LEATI_DATA_FORMAT_FIELD(crop_config),
+                                          LEATI_FIELD(crop_config, seed, LEATI_FIELD_JSON, "null"),
+                                          {.key = NULL}};
+
+/* Keras crops in training only; in predictions it returns the whole image.  So the shape of the output depends on
+ * the mode, unless the image already has the size. */
+static leat_status infer_crop(const leati_layer *layer, int input_count, const leati_shape *inputs,
+                              leati_shape *outputs, int *output_count, leat_error *err) {
+    const crop_config *c = layer->config;
+    leati_shape image;
+    (void)input_count, (void)output_count;
+    outputs[0] = inputs[0];
+    LEATI_TRY(leati_image_shape(&inputs[0], 2, c->data_format, &image, err));
+    if (image.dims[1] == c->height && image.dims[2] == c->width) return LEAT_OK;
+    return leati_fail(
+        err, LEAT_ENOTSUP,
+        "leat has RandomCrop only for images of its size (%lld x %lld): Keras crops in fit, but "
+        "predicts from the whole image; crop the images in the sequence or the source of the data, and "
+        "remove the layer or use CenterCrop",
+        (long long)c->height, (long long)c->width);
+}
+
+static void lower_crop(const leati_layer *layer, leati_lowering *lowering, int input_count,
+                       const leati_value *inputs, leati_value *outputs) {
+    (void)layer, (void)input_count;
+    outputs[0] = as_float(lowering->graph, inputs[0]);
+}
+
+LEATI_LAYER_TYPE(random_crop, "RandomCrop", "random_crop", crop_config, crop_fields, LEATI_ONE_INPUT,
+                 .infer = infer_crop, .lower = lower_crop);
 
 /* ---- RandomFlip ---- */
 

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Affine maps of an image's coordinates, and linear maps of its values.
+ * Sources: keras.layers.RandomRotation, RandomTranslation, RandomZoom, RandomContrast, RandomBrightness; TensorFlow's
+ * ImageProjectiveTransformV3.  Room: nn. */
+#include "nn/layers/preprocessing/image_changes.h"
+
+#include <math.h>
+#include <string.h>
+
+static const float radians_per_degree = 0.017453292519943295f;
+
+/* ---- Affine maps ---- */
+
+/* The pixel (x, y) of the result is the pixel (a0 x + a1 y + a2, b0 x + b1 y + b2) of the image. */
+typedef struct affine_map {
+    float a0, a1, a2, b0, b1, b2;
+} affine_map;
+
+static affine_map map_of(const leati_change *c, const leati_image_size *size) {
+    const float last_column = (float)size->width - 1, last_row = (float)size->height - 1;
+    if (c->kind == LEATI_TRANSLATE) return (affine_map){1, 0, -c->amount[1], 0, 1, -c->amount[0]};
+    if (c->kind == LEATI_ZOOM)
+        return (affine_map){c->amount[1],
+                            0,
+                            last_column / 2 * (1 - c->amount[1]),
+                            0,
+                            c->amount[0],
+                            last_row / 2 * (1 - c->amount[0])};
+    const float angle = c->amount[0] * radians_per_degree, cosine = cosf(angle), sine = sinf(angle);
+    const float x = 0.5f * last_column, y = 0.5f * last_row;
+    return (affine_map){cosine, -sine, x - x * cosine - y * -sine, sine, cosine, y - x * sine - y * cosine};
+}
+
+static float limited(float x, float highest) {
+    return x < 0 ? 0 : x > highest ? highest : x;
+}
+
+/* Extends the image by mirror images of itself; the pixels at the edges occur twice. */
+static float reflected(float x, int64_t length) {
+    const int64_t period = 2 * length;
+    if (length <= 1) return 0;
+    if (x < 0) {
+        x += (float)(period * (int64_t)(-x / (float)period));
+        x = x < (float)-length ? x + (float)period : -x - 1;
+    } else if (x > (float)(length - 1)) {
+        x -= (float)(period * (int64_t)(x / (float)period));
+        if (x >= (float)length) x = (float)period - x - 1;
+    }
+    return limited(x, (float)(length - 1));
+}
+
+/* Extends the image by copies of itself. */
+static float wrapped(float x, int64_t length) {
+    const float last = (float)(length - 1);
+    if (length <= 1) return 0;
+    if (x < 0)
+        x += (float)(length * ((int64_t)(-x / last) + 1));
+    else if (x > last)
+        x -= (float)(length * (int64_t)(x / last));
+    return limited(x, last);
+}
+
+static float inside(const leati_change *c, float x, int64_t length) {
+    switch (c->fill_mode) {
+    case LEATI_FILL_REFLECT: return reflected(x, length);
+    case LEATI_FILL_WRAP: return wrapped(x, length);
+    case LEATI_FILL_NEAREST: return limited(x, (float)(length - 1));
+    default: return x;
+    }
+}
+
+/* The pixels of the image that make one pixel of the result, and their weights; -1: outside of the image. */
+typedef struct sources {
+    int count;
+    int64_t index[4];
+    float weight[4];
+} sources;
+
+static int64_t index_of(const leati_image_size *size, float y, float x) {
+    if (!(y >= 0 && y < (float)size->height && x >= 0 && x < (float)size->width)) return -1;
+    return ((int64_t)y * size->width + (int64_t)x) * size->channels;
+}
+
+static sources sources_of(const leati_change *c, const leati_image_size *size, const affine_map *map,
+                          int64_t row, int64_t column) {
+    const float r = (float)row, k = (float)column;
+    const float x = inside(c, map->a0 * k + map->a1 * r + map->a2, size->width);
+    const float y = inside(c, map->b0 * k + map->b1 * r + map->b2, size->height);
+    if (!c->bilinear) return (sources){1, {index_of(size, roundf(y), roundf(x))}, {1}};
+    const float left = floorf(x), top = floorf(y), right = left + 1, bottom = top + 1;
+    return (sources){4,
+                     {index_of(size, top, left), index_of(size, top, right), index_of(size, bottom, left),
+                      index_of(size, bottom, right)},
+                     {(bottom - y) * (right - x), (bottom - y) * (x - left), (y - top) * (right - x),
+                      (y - top) * (x - left)}};
+}
+
+static void map_image(const leati_change *c, const leati_image_size *size, const float *src, float *dst) {
+    const affine_map map = map_of(c, size);
+    for (int64_t row = 0; row < size->height; ++row)
+        for (int64_t column = 0; column < size->width; ++column) {
+            const sources from = sources_of(c, size, &map, row, column);
+            for (int64_t channel = 0; channel < size->channels; ++channel) {
+                float sum = 0;
+                for (int i = 0; i < from.count; ++i)
+                    sum +=
+                        from.weight[i] * (from.index[i] < 0 ? c->fill_value : src[from.index[i] + channel]);
+                *dst++ = sum;
+            }
+        }
+}
+
+static void map_image_back(const leati_change *c, const leati_image_size *size, const float *diff_dst,
+                           float *diff_src) {
+    const affine_map map = map_of(c, size);
+    for (int64_t row = 0; row < size->height; ++row)
+        for (int64_t column = 0; column < size->width; ++column, diff_dst += size->channels) {
+            const sources from = sources_of(c, size, &map, row, column);
+            for (int i = 0; i < from.count; ++i)
+                for (int64_t channel = 0; channel < size->channels && from.index[i] >= 0; ++channel)
+                    diff_src[from.index[i] + channel] += from.weight[i] * diff_dst[channel];
+        }
+}
+
+/* ---- Values ---- */
+
+static float mean_of(const leati_image_size *size, const float *src, int64_t channel) {
+    const int64_t pixels = size->height * size->width;
+    double sum = 0;
+    for (int64_t i = 0; i < pixels; ++i) sum += (double)src[i * size->channels + channel];
+    return (float)(sum / (double)pixels);
+}
+
+/* The value before the limits: factor x + addend. */
+static void line_of(const leati_change *c, const leati_image_size *size, const float *src, int64_t channel,
+                    float *factor, float *addend) {
+    const bool contrast = c->kind == LEATI_CONTRAST;
+    *factor = contrast ? c->amount[0] : 1;
+    *addend = contrast ? (1 - c->amount[0]) * mean_of(size, src, channel) : c->amount[0];
+}
+
+static void change_values(const leati_change *c, const leati_image_size *size, const float *src, float *dst) {
+    const int64_t count = size->height * size->width * size->channels;
+    for (int64_t channel = 0; channel < size->channels; ++channel) {
+        float factor, addend;
+        line_of(c, size, src, channel, &factor, &addend);
+        for (int64_t i = channel; i < count; i += size->channels)
+            dst[i] = fminf(fmaxf(factor * src[i] + addend, c->lowest), c->highest);
+    }
+}
+
+/* No gradient flows where a value was limited. */
+static void change_values_back(const leati_change *c, const leati_image_size *size, const float *src,
+                               const float *diff_dst, float *diff_src) {
+    const int64_t pixels = size->height * size->width, count = pixels * size->channels;
+    for (int64_t channel = 0; channel < size->channels; ++channel) {
+        float factor, addend;
+        double sum = 0;
+        line_of(c, size, src, channel, &factor, &addend);
+        for (int64_t i = channel; i < count; i += size->channels) {
+            const float y = factor * src[i] + addend;
+            const float diff = y >= c->lowest && y <= c->highest ? diff_dst[i] : 0;
+            diff_src[i] = factor * diff;
+            sum += (double)diff;
+        }
+        const float shared = c->kind == LEATI_CONTRAST ? (float)((1 - factor) * sum / (double)pixels) : 0;
+        for (int64_t i = channel; i < count; i += size->channels) diff_src[i] += shared;
+    }
+}
+
+/* ---- Both ---- */
+
+static bool moves_pixels(const leati_change *c) {
+    return c->kind == LEATI_ROTATE || c->kind == LEATI_TRANSLATE || c->kind == LEATI_ZOOM;
+}
+
+void leati_change_image(const leati_change *change, const leati_image_size *size, const float *src,
+                        float *dst) {
+    if (moves_pixels(change))
+        map_image(change, size, src, dst);
+    else
+        change_values(change, size, src, dst);
+}
+
+void leati_change_image_back(const leati_change *change, const leati_image_size *size, const float *src,
+                             const float *diff_dst, float *diff_src) {
+    const size_t count = (size_t)(size->height * size->width * size->channels);
+    if (!moves_pixels(change)) {
+        change_values_back(change, size, src, diff_dst, diff_src);
+        return;
+    }
+    memset(diff_src, 0, count * sizeof *diff_src);
+    map_image_back(change, size, diff_dst, diff_src);
+}
