@@ -60,7 +60,8 @@ static leat_status check_shape(const leati_output_loss *loss, const leati_shape 
                           "loss '%s': expected an output of rank 2 or more, received rank %d",
                           loss->type->measure.name, (int)shape->rank);
     }
-    if (loss->type == &leati_loss_categorical_crossentropy && shape->dims[shape->rank - 1] == 1) {
+    if (loss->type == &leati_loss_categorical_crossentropy && shape->dims[shape->rank - 1] == 1 &&
+        !loss->options.as_keras3) { /* current Keras warns only */
         return leati_fail(
             err, LEAT_ESHAPE,
             "loss 'categorical_crossentropy': expected two or more classes, received an output whose "

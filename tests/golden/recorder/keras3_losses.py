@@ -40,6 +40,7 @@ CASES = [
     ("sigmoid_distributed", (2, 4), [lambda: L.TimeDistributed(L.Activation("sigmoid"))], BINARY),
     ("hard_sigmoid", (4,), [lambda: L.Activation("hard_sigmoid")], BINARY),
     ("relu_sparse", (2, 4), [lambda: L.Activation("relu")], SPARSE),
+    ("one_class", (4,), [lambda: L.Activation("softplus"), lambda: L.Reshape((3, 1))], CATEGORICAL),
     ("from_logits", (2, 4), [], keras.losses.CategoricalCrossentropy(from_logits=True)),
     ("from_logits_sparse", (2, 4), [], keras.losses.SparseCategoricalCrossentropy(from_logits=True)),
     ("from_logits_binary", (2, 4), [], keras.losses.BinaryCrossentropy(from_logits=True)),
@@ -117,6 +118,8 @@ def case(name, shape, makes, loss):
         t = random.randint(0, 3, (5,) + outputs[:-1] + (1,)).astype("int32")
     elif function == BINARY:
         t = random.randint(0, 2, (5,) + outputs).astype("float32")
+    elif outputs[-1] == 1:
+        t = random.uniform(0.0, 1.0, (5,) + outputs).astype("float32")
     else:
         t = np.eye(3, dtype="float32")[random.randint(0, 3, (5,) + outputs[:-1])]
     members = collections.OrderedDict()
