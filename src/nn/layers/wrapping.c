@@ -151,7 +151,7 @@ void leati_layer_lower_inner(const leati_layer *inner, leati_lowering *lowering,
     inner_lowering.stream = leati_stream(lowering->stream, inner->name);
     inner_lowering.inside = true;
     if (leati_layer_lower(inner, &inner_lowering, &layer_call, &err) != LEAT_OK)
-        leati_graph_fail(lowering->graph, err.code, "%s", err.message);
+        leati_graph_fail(lowering->graph, (leat_status)err.code, "%s", err.message);
     memcpy(lowering->losses, inner_lowering.losses, sizeof inner_lowering.losses);
     lowering->loss_count = inner_lowering.loss_count;
 }

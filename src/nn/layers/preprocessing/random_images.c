@@ -241,7 +241,7 @@ static void draw_amounts(const batch *b, int64_t count) {
     const double scales[] = {o->by_size ? (double)b->size.height : 1, o->by_size ? (double)b->size.width : 1};
     const double values = o->by_values ? (double)o->change.highest - (double)o->change.lowest : 1;
     for (int64_t i = 0; i < count; ++i) {
-        for (int j = 0; j < o->draws; ++j)
+        for (int j = 0; j < 2 && j < o->draws; ++j)
             b->amounts[i][j] =
                 (float)((o->lowest[j] + o->range[j] * leat_rng_uniform(b->run->rng)) * scales[j] * values);
         if (o->draws == 1) b->amounts[i][1] = b->amounts[i][0];
