@@ -8,8 +8,12 @@
 #include "nn/examples.h"
 
 bool example_only_predicts(const example *e) {
-    static const char *const trained[] = {"RandomBrightness", "RandomContrast",    "RandomCrop", "RandomFlip",
-                                          "RandomRotation",   "RandomTranslation", "RandomZoom"};
+    static const char *const trained[] = {"RandomBrightness", "RandomColorDegeneration",
+                                          "RandomContrast",   "RandomCrop",
+                                          "RandomFlip",       "RandomGrayscale",
+                                          "RandomInvert",     "RandomRotation",
+                                          "RandomShear",      "RandomTranslation",
+                                          "RandomZoom"};
     for (size_t i = 0; i < sizeof trained / sizeof trained[0]; ++i)
         if (strcmp(e->class_name, trained[i]) == 0) return false;
     return strncmp(e->class_name, "Random", 6) == 0;

@@ -352,7 +352,7 @@ const example examples[] = {
      {IMAGE}},
     {"RandomColorDegeneration",
      "\"factor\": [-0.2, 0.2], \"value_range\": [0, 1], \"data_format\": \"channels_first\"",
-     {IMAGE}},
+     {{3, {3, 6, 7}}}},
     {"RandomColorJitter",
      "\"value_range\": [0, 1], \"brightness_factor\": [0.1, 0.2], \"contrast_factor\": [0.1, 0.2], "
      "\"saturation_factor\": [0.1, 0.2], \"hue_factor\": [0.1, 0.2], \"data_format\": \"channels_first\"",
@@ -375,7 +375,7 @@ const example examples[] = {
      "\"factor\": [-0.2, 0.2], \"kernel_size\": [3, 5], \"sigma\": 0.5, \"value_range\": [0, 1], "
      "\"data_format\": \"channels_first\"",
      {IMAGE}},
-    {"RandomGrayscale", "\"factor\": [-0.2, 0.2], \"data_format\": \"channels_first\"", {IMAGE}},
+    {"RandomGrayscale", "\"factor\": 0.25, \"data_format\": \"channels_first\"", {{3, {3, 6, 7}}}},
     {"RandomHue",
      "\"factor\": [-0.2, 0.2], \"value_range\": [0, 1], \"data_format\": \"channels_first\"",
      {IMAGE}},

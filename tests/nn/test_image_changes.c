@@ -16,7 +16,7 @@
 
 enum { MOST = 3 * 5 * 7 * 2 };
 
-static const char *const cases[] = {"rotation", "translation", "zoom"};
+static const char *const cases[] = {"rotation", "translation", "zoom", "shear"};
 static const char *const modes[] = {"reflect", "wrap", "constant", "nearest"};
 static const char *const interpolations[] = {"bilinear", "nearest"};
 
@@ -85,7 +85,7 @@ static void check_case(const char *name) {
 
 static void images_are_moved_as_in_keras(void **state) {
     (void)state;
-    for (int i = 0; i < 3; ++i)
+    for (int i = 0; i < 4; ++i)
         for (int mode = 0; mode < 4; ++mode)
             for (int kind = 0; kind < 2; ++kind) {
                 char name[64];
@@ -98,6 +98,10 @@ static void values_are_changed_as_in_keras(void **state) {
     (void)state;
     check_case("contrast");
     check_case("brightness");
+    check_case("invert");
+    check_case("degeneration_1");
+    check_case("degeneration_3");
+    check_case("grayscale");
 }
 
 /* ---- Layers ---- */

@@ -139,9 +139,9 @@ def intervals():
 def changes():
     """Images that layers change in training by given numbers: keras-3/images/*.npz.  The numbers of an image are those
     of leati_change.amount."""
-    def one(name, layer, kind, transformation, amounts, low=0.0, high=255.0):
+    def one(name, layer, kind, transformation, amounts, low=0.0, high=255.0, channels=2):
         random = store.random_for("keras-3/images/" + name)
-        images = random.uniform(0.0, 255.0, (len(amounts), 5, 7, 2)).astype("float32")
+        images = random.uniform(0.0, 255.0, (len(amounts), 5, 7, channels)).astype("float32")
         amounts = np.array(amounts, "float32")
         given = transformation(layer, keras.ops.convert_to_tensor(amounts))
         changed = layer.transform_images(keras.ops.convert_to_tensor(images), given, training=True)
@@ -158,6 +158,9 @@ def changes():
             center_x=0.5, center_y=0.5, angle=a[:, 0], translate_x=zeros, translate_y=zeros, scale=zeros + 1,
             shear_x=zeros, shear_y=zeros, height=5, width=7)}
 
+    def shear(layer, a):
+        return {"shear_factor": keras.ops.stack([a[:, 1], a[:, 0]], axis=1)}
+
     def zoom(layer, a):
         return {"height_zoom": a[:, :1], "width_zoom": a[:, 1:]}
 
@@ -173,10 +176,17 @@ def changes():
             one("rotation_" + name, L.RandomRotation(0.5, **options), 0, rotation, angles)
             one("translation_" + name, L.RandomTranslation(0.5, 0.5, **options), 1, translation, shifts)
             one("zoom_" + name, L.RandomZoom(0.5, 0.5, **options), 2, zoom, zooms)
-    one("contrast", L.RandomContrast(0.5), 3, lambda layer, a: {"contrast_factor": a[:, 0][:, None, None, None]},
+            one("shear_" + name, L.RandomShear(0.5, 0.5, **options), 3, shear, [[0.31, -0.17], [-0.83, 0.9], [0.05, 0.66]])
+    one("contrast", L.RandomContrast(0.5), 4, lambda layer, a: {"contrast_factor": a[:, 0][:, None, None, None]},
         [[1.4, 0], [0.3, 0], [1.9, 0]])
-    one("brightness", L.RandomBrightness(0.5, value_range=(20, 200)), 4,
+    one("brightness", L.RandomBrightness(0.5, value_range=(20, 200)), 5,
         lambda layer, a: {"rgb_delta": a[:, 0][:, None, None, None]}, [[40.5, 0], [-80.25, 0], [3.0, 0]], 20, 200)
+    one("invert", L.RandomInvert(), 6, lambda layer, a: {"apply_inversion": a[:, 0] > 0}, [[1, 0], [0, 0], [1, 0]])
+    for channels in (1, 3):
+        one("degeneration_%d" % channels, L.RandomColorDegeneration(0.5, value_range=(60, 240)), 7,
+            lambda layer, a: {"factor": a[:, 0][:, None, None, None]}, [[0.4, 0], [-0.7, 0]], 60, 240, channels)
+    one("grayscale", L.RandomGrayscale(), 7, lambda layer, a: a[:, 0][:, None, None, None] > 0, [[1, 0], [0, 0]],
+        -1e30, 1e30, 3)
 
 
 def run():

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Affine maps of an image's coordinates, and linear maps of its values.
- * Sources: keras.layers.RandomRotation, RandomTranslation, RandomZoom, RandomContrast, RandomBrightness; TensorFlow's
- * ImageProjectiveTransformV3.  Room: nn. */
+ * Sources: keras.layers.RandomRotation, RandomTranslation, RandomZoom, RandomShear, RandomContrast, RandomBrightness,
+ * RandomInvert, RandomColorDegeneration; TensorFlow's ImageProjectiveTransformV3.  Room: nn. */
 #include "nn/layers/preprocessing/image_changes.h"
 
 #include <math.h>
@@ -26,6 +26,7 @@ static affine_map map_of(const leati_change *c, const leati_image_size *size) {
                             0,
                             c->amount[0],
                             last_row / 2 * (1 - c->amount[0])};
+    if (c->kind == LEATI_SHEAR) return (affine_map){1, c->amount[1], 0, c->amount[0], 1, 0};
     const float angle = c->amount[0] * radians_per_degree, cosine = cosf(angle), sine = sinf(angle);
     const float x = 0.5f * last_column, y = 0.5f * last_row;
     return (affine_map){cosine, -sine, x - x * cosine - y * -sine, sine, cosine, y - x * sine - y * cosine};
@@ -168,16 +169,70 @@ static void change_values_back(const leati_change *c, const leati_image_size *si
     }
 }
 
-/* ---- Both ---- */
+/* ---- Values of three channels ---- */
+
+static const float grey_weights[] = {0.2989f, 0.5870f, 0.1140f};
+
+static float grey_of(const float *pixel) {
+    return grey_weights[0] * pixel[0] + grey_weights[1] * pixel[1] + grey_weights[2] * pixel[2];
+}
+
+static float faded(const leati_change *c, float x, float grey) {
+    return x + c->amount[0] * (grey - x);
+}
+
+/* An image of one channel is its own grey image. */
+static void fade(const leati_change *c, const leati_image_size *size, const float *src, float *dst) {
+    const int64_t count = size->height * size->width * size->channels;
+    for (int64_t i = 0; i < count; ++i) {
+        const float grey = size->channels == 3 ? grey_of(src + i / 3 * 3) : src[i];
+        dst[i] = fminf(fmaxf(faded(c, src[i], grey), c->lowest), c->highest);
+    }
+}
+
+static void fade_back(const leati_change *c, const leati_image_size *size, const float *src,
+                      const float *diff_dst, float *diff_src) {
+    const int64_t channels = size->channels, pixels = size->height * size->width;
+    for (int64_t pixel = 0; pixel < pixels;
+         ++pixel, src += channels, diff_dst += channels, diff_src += channels) {
+        const float grey = channels == 3 ? grey_of(src) : src[0];
+        float sum = 0;
+        for (int64_t i = 0; i < channels; ++i) {
+            const float y = faded(c, src[i], grey);
+            diff_src[i] = y >= c->lowest && y <= c->highest ? diff_dst[i] : 0;
+            sum += diff_src[i];
+        }
+        for (int64_t i = 0; i < channels; ++i)
+            diff_src[i] += c->amount[0] * ((channels == 3 ? grey_weights[i] : 1) * sum - diff_src[i]);
+    }
+}
+
+static void invert(const leati_change *c, const leati_image_size *size, const float *src, float *dst) {
+    const int64_t count = size->height * size->width * size->channels;
+    for (int64_t i = 0; i < count; ++i) dst[i] = c->amount[0] > 0 ? c->highest - src[i] : src[i];
+}
+
+static void invert_back(const leati_change *c, const leati_image_size *size, const float *diff_dst,
+                        float *diff_src) {
+    const int64_t count = size->height * size->width * size->channels;
+    for (int64_t i = 0; i < count; ++i) diff_src[i] = c->amount[0] > 0 ? -diff_dst[i] : diff_dst[i];
+}
+
+/* ---- All changes ---- */
 
 static bool moves_pixels(const leati_change *c) {
-    return c->kind == LEATI_ROTATE || c->kind == LEATI_TRANSLATE || c->kind == LEATI_ZOOM;
+    return c->kind == LEATI_ROTATE || c->kind == LEATI_TRANSLATE || c->kind == LEATI_ZOOM ||
+           c->kind == LEATI_SHEAR;
 }
 
 void leati_change_image(const leati_change *change, const leati_image_size *size, const float *src,
                         float *dst) {
     if (moves_pixels(change))
         map_image(change, size, src, dst);
+    else if (change->kind == LEATI_INVERT)
+        invert(change, size, src, dst);
+    else if (change->kind == LEATI_FADE)
+        fade(change, size, src, dst);
     else
         change_values(change, size, src, dst);
 }
@@ -185,10 +240,14 @@ void leati_change_image(const leati_change *change, const leati_image_size *size
 void leati_change_image_back(const leati_change *change, const leati_image_size *size, const float *src,
                              const float *diff_dst, float *diff_src) {
     const size_t count = (size_t)(size->height * size->width * size->channels);
-    if (!moves_pixels(change)) {
+    if (moves_pixels(change)) {
+        memset(diff_src, 0, count * sizeof *diff_src);
+        map_image_back(change, size, diff_dst, diff_src);
+    } else if (change->kind == LEATI_INVERT) {
+        invert_back(change, size, diff_dst, diff_src);
+    } else if (change->kind == LEATI_FADE) {
+        fade_back(change, size, src, diff_dst, diff_src);
+    } else {
         change_values_back(change, size, src, diff_dst, diff_src);
-        return;
     }
-    memset(diff_src, 0, count * sizeof *diff_src);
-    map_image_back(change, size, diff_dst, diff_src);
 }

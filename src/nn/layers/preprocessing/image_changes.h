@@ -11,8 +11,11 @@ typedef enum leati_change_kind {
     LEATI_ROTATE,    /* amount[0]: degrees */
     LEATI_TRANSLATE, /* amount[0]: rows, amount[1]: columns */
     LEATI_ZOOM,      /* amount[0]: factor of the height, amount[1]: factor of the width */
+    LEATI_SHEAR,     /* amount[0]: rows for each column, amount[1]: columns for each row */
     LEATI_CONTRAST,  /* amount[0]: factor of the distance from the mean of the channel */
-    LEATI_BRIGHTEN   /* amount[0]: the addend */
+    LEATI_BRIGHTEN,  /* amount[0]: the addend */
+    LEATI_INVERT,    /* amount[0]: 1: values are subtracted from `highest`; 0: nothing changes */
+    LEATI_FADE       /* amount[0]: share of the grey image; of images of 3 channels */
 } leati_change_kind;
 
 /* How pixels outside of the image are filled, in the order of the names in random_images.c. */
@@ -20,10 +23,10 @@ enum { LEATI_FILL_REFLECT, LEATI_FILL_WRAP, LEATI_FILL_CONSTANT, LEATI_FILL_NEAR
 
 typedef struct leati_change {
     leati_change_kind kind;
-    int32_t fill_mode; /* ROTATE, TRANSLATE, ZOOM */
+    int32_t fill_mode; /* ROTATE, TRANSLATE, ZOOM, SHEAR */
     bool bilinear;     /* otherwise nearest */
     float fill_value;
-    float lowest, highest; /* CONTRAST, BRIGHTEN: the limits of values */
+    float lowest, highest; /* CONTRAST, BRIGHTEN, FADE: the limits of values */
     float amount[2];
 } leati_change;
 

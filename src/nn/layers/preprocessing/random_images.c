@@ -2,6 +2,7 @@
 /* Current Keras's layers that change images at random in training.  Some of them leat has for prediction and evaluation
  * only, where all of them return the images; their options are kept and written back, but not used.
  * Source: keras.layers.RandomFlip, RandomRotation, ... */
+#include <math.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -34,6 +35,8 @@ typedef struct options {
     int draws;                  /* numbers of an image; the other amount is equal to the first one */
     double lowest[2], range[2]; /* amount = (lowest + range * uniform) * scale */
     bool by_size, by_values;    /* scale: the height and the width; highest - lowest value */
+    bool turns;                 /* the sign of both amounts is drawn before them */
+    bool decides;               /* the amount becomes 1 if one more number is below it, otherwise 0 */
     json_t *values[MOST_OPTIONS];
 } options;
 
@@ -146,19 +149,15 @@ static const leati_field random_zoom_fields[] = {OPTION(0, "height_factor", NULL
 #define PREDICTED(name, class_name, fields_)                                                                 \
     LEATI_LAYER_TYPE(name, class_name, #name, options, fields_, LEATI_ONE_INPUT, .infer = infer,             \
                      .lower = lower)
-PREDICTED(random_color_degeneration, "RandomColorDegeneration", factor_fields);
 PREDICTED(random_color_jitter, "RandomColorJitter", random_color_jitter_fields);
 PREDICTED(random_elastic_transform, "RandomElasticTransform", random_elastic_transform_fields);
 PREDICTED(random_erasing, "RandomErasing", random_erasing_fields);
 PREDICTED(random_gaussian_blur, "RandomGaussianBlur", random_gaussian_blur_fields);
-PREDICTED(random_grayscale, "RandomGrayscale", random_grayscale_fields);
 PREDICTED(random_hue, "RandomHue", factor_fields);
-PREDICTED(random_invert, "RandomInvert", random_invert_fields);
 PREDICTED(random_perspective, "RandomPerspective", random_perspective_fields);
 PREDICTED(random_posterization, "RandomPosterization", factor_fields);
 PREDICTED(random_saturation, "RandomSaturation", factor_fields);
 PREDICTED(random_sharpness, "RandomSharpness", factor_fields);
-PREDICTED(random_shear, "RandomShear", random_shear_fields);
 
 /* ---- Layers that change images in one function of the op CALL ---- */
 
@@ -208,9 +207,13 @@ static leat_status read_choice(const leati_layer *layer, const char *key, const 
 
 static leat_status changed_shape(const leati_callee *callee, int input_count, const leati_desc *inputs,
                                  leati_desc *outputs, leat_error *err) {
-    (void)callee, (void)input_count, (void)err;
+    const options *o = (const void *)callee;
+    const int64_t channels = inputs[0].shape[3];
+    (void)input_count;
     outputs[0] = inputs[0];
-    return LEAT_OK;
+    if (o->change.kind != LEATI_FADE || channels == 1 || channels == 3) return LEAT_OK;
+    return leati_fail(err, LEAT_ESHAPE, "expected images of 1 or 3 channels, received %lld",
+                      (long long)channels);
 }
 
 /* The images of one run. */
@@ -241,9 +244,12 @@ static void draw_amounts(const batch *b, int64_t count) {
     const double scales[] = {o->by_size ? (double)b->size.height : 1, o->by_size ? (double)b->size.width : 1};
     const double values = o->by_values ? (double)o->change.highest - (double)o->change.lowest : 1;
     for (int64_t i = 0; i < count; ++i) {
+        const double sign = o->turns && leat_rng_uniform(b->run->rng) > 0.5 ? -1 : 1;
         for (int j = 0; j < 2 && j < o->draws; ++j)
-            b->amounts[i][j] =
-                (float)((o->lowest[j] + o->range[j] * leat_rng_uniform(b->run->rng)) * scales[j] * values);
+            b->amounts[i][j] = (float)((o->lowest[j] + o->range[j] * leat_rng_uniform(b->run->rng)) *
+                                       scales[j] * values * sign);
+        if (o->decides)
+            b->amounts[i][0] = (float)leat_rng_uniform(b->run->rng) < b->amounts[i][0] ? 1.0f : 0.0f;
         if (o->draws == 1) b->amounts[i][1] = b->amounts[i][0];
     }
 }
@@ -344,6 +350,43 @@ static leat_status check_brightness(leati_layer *layer, leat_error *err) {
     return set_change(layer, LEATI_BRIGHTEN, 1, range, err);
 }
 
+static leat_status check_degeneration(leati_layer *layer, leat_error *err) {
+    double range[2][2] = {{0}};
+    LEATI_TRY(read_limits(layer, err));
+    LEATI_TRY(read_range(layer, "factor", -1, 1, range[0], err));
+    return set_change(layer, LEATI_FADE, 1, range, err);
+}
+
+/* Here the factor is the probability that an image loses its colours. */
+static leat_status check_grayscale(leati_layer *layer, leat_error *err) {
+    options *o = layer->config;
+    const json_t *factor = option(layer, "factor");
+    const double probability = json_number_value(factor);
+    double range[2][2] = {{probability, probability}};
+    if (!json_is_number(factor) || probability < 0 || probability > 1)
+        return leati_fail(err, LEAT_EINVAL, "factor: expected a number from 0 to 1");
+    o->change.lowest = -INFINITY;
+    o->change.highest = INFINITY;
+    o->decides = true;
+    return set_change(layer, LEATI_FADE, 1, range, err);
+}
+
+static leat_status check_invert(leati_layer *layer, leat_error *err) {
+    double range[2][2] = {{0}};
+    LEATI_TRY(read_limits(layer, err));
+    LEATI_TRY(read_range(layer, "factor", 0, 1, range[0], err));
+    ((options *)layer->config)->decides = true;
+    return set_change(layer, LEATI_INVERT, 1, range, err);
+}
+
+static leat_status check_shear(leati_layer *layer, leat_error *err) {
+    double range[2][2];
+    LEATI_TRY(read_range(layer, "y_factor", -1, 1, range[0], err));
+    LEATI_TRY(read_range(layer, "x_factor", -1, 1, range[1], err));
+    ((options *)layer->config)->turns = true;
+    return set_change(layer, LEATI_SHEAR, 2, range, err);
+}
+
 static void lower_change(const leati_layer *layer, leati_lowering *lowering, int input_count,
                          const leati_value *inputs, leati_value *outputs) {
     const options *o = layer->config;
@@ -362,7 +405,11 @@ static void lower_change(const leati_layer *layer, leati_lowering *lowering, int
     LEATI_LAYER_TYPE(name, class_name, #name, options, fields_, LEATI_ONE_INPUT, .check = check_,            \
                      .infer = infer, .lower = lower_change)
 CHANGED(random_brightness, "RandomBrightness", factor_fields, check_brightness);
+CHANGED(random_color_degeneration, "RandomColorDegeneration", factor_fields, check_degeneration);
 CHANGED(random_contrast, "RandomContrast", factor_fields, check_contrast);
+CHANGED(random_grayscale, "RandomGrayscale", random_grayscale_fields, check_grayscale);
+CHANGED(random_invert, "RandomInvert", random_invert_fields, check_invert);
+CHANGED(random_shear, "RandomShear", random_shear_fields, check_shear);
 CHANGED(random_rotation, "RandomRotation", random_rotation_fields, check_rotation);
 CHANGED(random_translation, "RandomTranslation", random_translation_fields, check_translation);
 CHANGED(random_zoom, "RandomZoom", random_zoom_fields, check_zoom);
