@@ -238,7 +238,9 @@ static void what_onnx_lacks_is_refused_by_name(void **state) {
     leat_model *model = NULL;
     leat_registry *registry = custom_registry();
     must(leat_model_load_memory(&model, custom, sizeof custom - 1, registry, &err), &err);
-    expect_refusal(model, "ONNX: layer 'own': a custom layer, whose C code ONNX cannot hold; replace it");
+    expect_refusal(model,
+                   "ONNX: layer 'own': a custom layer, or a lookup of integers, whose C code ONNX cannot "
+                   "hold; replace it");
     leat_registry_destroy(&registry);
     expect_refusal(model_of(open_conv_lstm),
                    "layer 'frames': an open size of an input decides how many operations "

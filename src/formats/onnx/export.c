@@ -132,9 +132,9 @@ static leati_onnx_emit *const emitters[LEATI_OP_COUNT] = {
 static void refuse_op(leati_onnx *x, leati_op op) {
     const leati_op_descriptor *descriptor = leati_op_descriptor_of(op);
     if (op == LEATI_OP_CALL)
-        leati_onnx_refuse(x,
-                          "a custom layer, whose C code ONNX cannot hold; replace it by layers of Keras, or "
-                          "end the model before it");
+        leati_onnx_refuse(x, "a custom layer, or a lookup of integers, whose C code ONNX cannot hold; "
+                             "replace it by other layers, or "
+                             "end the model before it");
     else if (descriptor->flags & LEATI_OP_RANDOM)
         leati_onnx_refuse(x, "it draws random numbers, which differ from run to run; remove the layer");
     else
