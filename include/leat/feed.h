@@ -220,8 +220,9 @@ typedef struct leat_feed_config {
 } leat_feed_config;
 
 /** Opens `count` feeds, for example for training and validation, that share their workers and, with worker
- *  processes, the helper process.  The number of workers is the largest `workers` of the options; each worker
- *  makes the batch that is needed first.  All feeds that have workers must have the same use_multiprocessing.
+ *  processes, the helper process.  The number of workers is the largest `workers` of the options, where
+ *  generators count as at most one worker each; a worker makes the batch that is needed first.  All feeds that
+ *  have workers must have the same use_multiprocessing.
  *  The feeds are used and closed one by one, in any order.  The workers and all memory are released when the last
  *  feed is closed; until then the memory that the sequences point to must exist.
  *  @param[out] out  `count` feeds, owned by the caller (leat_feed_close); all NULL on failure.

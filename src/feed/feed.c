@@ -127,16 +127,22 @@ static leat_status check_together(const leati_group *group, leat_error *err) {
     return LEAT_OK;
 }
 
-/* Returns the largest number of workers that a feed wants; a generator can use only one. */
+/* Returns the number of workers of a group: the largest number that a feed wants.  A generator can use only one, but
+ * each generator of a group may have a worker of its own. */
 static int count_workers(const leati_group *group, bool *processes) {
-    int most = 0;
+    int most = 0, generators = 0, most_of_generators = 0;
     for (int i = 0; i < group->feed_count; ++i) {
         const leat_feed *feed = &group->feeds[i];
-        int wanted = feed->service.sequence.next && feed->options.workers > 1 ? 1 : feed->options.workers;
-        if (wanted > most) most = wanted;
+        int wanted = feed->options.workers;
         if (wanted > 0) *processes = feed->options.use_multiprocessing;
+        if (feed->service.sequence.next) {
+            generators += wanted > 0;
+            if (wanted > most_of_generators) most_of_generators = wanted;
+        } else if (wanted > most)
+            most = wanted;
     }
-    return most;
+    if (most_of_generators > generators) most_of_generators = generators;
+    return most > most_of_generators ? most : most_of_generators;
 }
 
 /* Returns the command of the helper program; NULL if no feed has one. */

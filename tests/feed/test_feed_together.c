@@ -293,7 +293,7 @@ static void death_of_a_generators_process_ends_it_alone(void **state) {
     family_fini(&f);
 }
 
-/* Each generator is called by one worker only. */
+/* Each generator is called by one worker only, and has one of its own if there are enough. */
 static void generators_have_one_owner_each(void **state) {
     (void)state;
     FOR_EACH_MODE(mode) {
@@ -311,6 +311,7 @@ static void generators_have_one_owner_each(void **state) {
         }
         leat_error err = {0};
         if (leat_feed_open_together(feed, plans, 3, &err) != LEAT_OK) fail_msg("%s", err.message);
+        assert_int_equal(leat_feed_stats_get(feed[0]).workers, mode.workers < 3 ? mode.workers : 3);
         for (int b = 0; b < 50; ++b)
             for (int i = 0; i < 3; ++i) {
                 const leat_batch *batch = NULL;
