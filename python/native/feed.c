@@ -131,10 +131,8 @@ static PyObject *view_tensors(PyObject *from, leat_feed *opened, const leat_batc
 }
 #endif
 
-static int open_feed(feed *self, arguments *a) {
-    leat_error err = {0};
-    leat_sequence sequence;
-    if (a->native) return open_native(self, a);
+/* Sets up what a feed needs before it is opened. */
+static int prepare_feed(feed *self, arguments *a, leat_sequence *sequence) {
     self->functions = PyMem_Calloc(1, sizeof *self->functions);
     if (!self->functions) return PyErr_NoMemory(), -1;
     take_function(&self->functions->make, a->make);
@@ -145,7 +143,7 @@ static int open_feed(feed *self, arguments *a) {
     if (read_command(self, a->command) != 0) return -1;
     Py_INCREF(a->data);
     self->data = a->data;
-    if (source_sequence(&sequence, self->functions, a->by_samples, a->generator, a->batch_size,
+    if (source_sequence(sequence, self->functions, a->by_samples, a->generator, a->batch_size,
                         a->most_bytes) != 0)
         return -1;
     char *bytes = NULL;
@@ -155,6 +153,14 @@ static int open_feed(feed *self, arguments *a) {
     a->options.helper_data = bytes;
     a->options.helper_data_bytes = (size_t)count;
     self->holds_lock = a->kind == SOURCE_PROCESSES && self->functions->end_pass;
+    return 0;
+}
+
+static int open_feed(feed *self, arguments *a) {
+    leat_error err = {0};
+    leat_sequence sequence;
+    if (a->native) return open_native(self, a);
+    if (prepare_feed(self, a, &sequence) != 0) return -1;
     if (leat_feed_open_at(&self->feed, &sequence, &a->options, &a->at, &err) == LEAT_OK) return 0;
     raise_error(&err);
     return -1;
@@ -168,6 +174,64 @@ static PyObject *feed_new(PyTypeObject *type, PyObject *args, PyObject *named) {
     if (self && open_feed((feed *)self, &a) == 0) return self;
     Py_XDECREF(self);
     return NULL;
+}
+
+/* Several feeds, while they are opened together. */
+typedef struct opening {
+    arguments *all;
+    leat_sequence *sequences;
+    leat_feed_config *configs;
+    leat_feed **feeds;
+} opening;
+
+static int open_all(opening *o, PyObject *made, PyObject *described, int count) {
+    PyObject *nothing = PyTuple_New(0);
+    bool ready = nothing != NULL;
+    for (int i = 0; ready && i < count; ++i) {
+        feed *self = (feed *)PyList_GetItem(made, i);
+        ready = parse(&o->all[i], nothing, PyList_GetItem(described, i)) == 0 &&
+                prepare_feed(self, &o->all[i], &o->sequences[i]) == 0;
+        if (i > 0) o->sequences[i].worker_init = NULL; /* It is called once for each worker process. */
+        o->configs[i] = (leat_feed_config){&o->sequences[i], &o->all[i].options, {0}};
+    }
+    Py_XDECREF(nothing);
+    leat_error err = {0};
+    if (!ready) return -1;
+    if (leat_feed_open_together(o->feeds, o->configs, count, &err) != LEAT_OK) {
+        raise_error(&err);
+        return -1;
+    }
+    for (int i = 0; i < count; ++i) ((feed *)PyList_GetItem(made, i))->feed = o->feeds[i];
+    return 0;
+}
+
+/* open_together(type, [named arguments of a feed, ...]): the list of the feeds, which share worker processes. */
+PyObject *open_together(PyObject *module, PyObject *args) {
+    (void)module;
+    PyObject *type = NULL, *described = NULL; /* borrowed */
+    if (!PyArg_ParseTuple(args, "OO", &type, &described)) return NULL;
+    Py_ssize_t count = PyList_Size(described);
+    if (count < 0) return NULL;
+    allocfunc make = (allocfunc)PyType_GetSlot((PyTypeObject *)type, Py_tp_alloc);
+    PyObject *made = PyList_New(count);
+    for (Py_ssize_t i = 0; made && i < count; ++i) {
+        PyObject *one = make((PyTypeObject *)type, 0);
+        if (!one || PyList_SetItem(made, i, one) != 0) Py_CLEAR(made);
+    }
+    if (!made) return NULL;
+    size_t n = (size_t)count;
+    opening o = {PyMem_Calloc(n, sizeof *o.all), PyMem_Calloc(n, sizeof *o.sequences),
+                 PyMem_Calloc(n, sizeof *o.configs), PyMem_Calloc(n, sizeof *o.feeds)};
+    if (!o.all || !o.sequences || !o.configs || !o.feeds) {
+        PyErr_NoMemory();
+        Py_CLEAR(made);
+    } else if (open_all(&o, made, described, (int)count) != 0)
+        Py_CLEAR(made);
+    PyMem_Free(o.all);
+    PyMem_Free(o.sequences);
+    PyMem_Free(o.configs);
+    PyMem_Free(o.feeds);
+    return made;
 }
 
 static int close_feed(feed *self) {

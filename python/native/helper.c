@@ -13,31 +13,51 @@ static int fill(leat_sequence *sequence, source *functions, PyObject *described)
     return source_sequence(sequence, functions, by_samples, generator, 1, 4096);
 }
 
+/* Tells the feeds why their data cannot be made; the exception stays set. */
+static void report(leat_helper *helper) {
+    leat_error err = {0};
+    PyObject *type = NULL, *value = NULL, *trace = NULL;
+    PyErr_Fetch(&type, &value, &trace);
+    PyErr_NormalizeException(&type, &value, &trace);
+    PyObject *text = value ? PyObject_Str(value) : NULL, *utf8 = text ? PyUnicode_AsUTF8String(text) : NULL;
+    leat_error_set_text(&err, LEAT_EUSER, utf8 ? PyBytes_AsString(utf8) : "the data cannot be made");
+    leat_helper_fail(helper, &err);
+    Py_XDECREF(text);
+    Py_XDECREF(utf8);
+    PyErr_Restore(type, value, trace);
+}
+
+/* Makes the sequences: of one feed from a tuple, of feeds that are opened together from a list of tuples. */
+static int fill_all(leat_sequence *sequences, source *functions, PyObject *described, int count) {
+    if (!PyList_Check(described)) return count == 1 ? fill(sequences, functions, described) : -1;
+    for (int i = 0; i < count; ++i) {
+        PyObject *one = PyList_GetItem(described, i);
+        if (!one || fill(&sequences[i], &functions[i], one) != 0) return -1;
+        if (i > 0) sequences[i].worker_init = NULL; /* It is called once for each worker process. */
+    }
+    return 0;
+}
+
 static PyObject *serve(leat_helper *helper, PyObject *factory) {
     size_t bytes = 0;
     const void *data = leat_helper_data(helper, 0, &bytes);
+    int count = leat_helper_feed_count(helper);
     leat_error err = {0};
-    leat_sequence sequence;
-    source functions = {0};
-    PyObject *described = PyObject_CallFunction(factory, "y#", data, (Py_ssize_t)bytes);
-    if (!described || fill(&sequence, &functions, described) != 0) {
-        PyObject *type = NULL, *value = NULL, *trace = NULL;
-        PyErr_Fetch(&type, &value, &trace);
-        PyErr_NormalizeException(&type, &value, &trace);
-        PyObject *text = value ? PyObject_Str(value) : NULL,
-                 *utf8 = text ? PyUnicode_AsUTF8String(text) : NULL;
-        leat_error_set_text(&err, LEAT_EUSER, utf8 ? PyBytes_AsString(utf8) : "the data cannot be made");
-        leat_helper_fail(helper, &err);
-        Py_XDECREF(text);
-        Py_XDECREF(utf8);
-        PyErr_Restore(type, value, trace);
-        Py_XDECREF(described);
-        return NULL;
+    leat_sequence *sequences = PyMem_Calloc((size_t)count, sizeof *sequences);
+    source *functions = PyMem_Calloc((size_t)count, sizeof *functions);
+    PyObject *described = PyObject_CallFunction(factory, "y#", data, (Py_ssize_t)bytes), *result = NULL;
+    if (!described || !sequences || !functions || fill_all(sequences, functions, described, count) != 0)
+        report(helper);
+    else if (leat_helper_run(helper, sequences, count, &err) != LEAT_OK)
+        raise_error(&err);
+    else {
+        Py_INCREF(Py_None);
+        result = Py_None;
     }
-    leat_status status = leat_helper_run(helper, &sequence, 1, &err);
-    Py_DECREF(described);
-    if (status != LEAT_OK) return raise_error(&err);
-    Py_RETURN_NONE;
+    Py_XDECREF(described);
+    PyMem_Free(sequences);
+    PyMem_Free(functions);
+    return result;
 }
 
 /* run_helper(descriptor, factory): the factory receives the bytes that the feed was opened with. */

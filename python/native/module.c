@@ -48,6 +48,7 @@ static PyMethodDef functions[] = {
     {"set_error_maker", set_error_maker, METH_O, "Sets the function (code, message) that makes exceptions."},
     {"version", version, METH_NOARGS, "Returns the version of the C library."},
     {"random_key", random_key, METH_VARARGS, "Returns the key and the stream of (seed, pass, index)."},
+    {"open_together", open_together, METH_VARARGS, "Opens feeds that share their worker processes."},
     {"run_helper", run_helper, METH_VARARGS, "Runs the helper program of a feed until the feed is closed."},
     {0}};
 

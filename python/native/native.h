@@ -49,5 +49,6 @@ extern PyType_Spec feed_spec, slot_spec, part_spec;
 extern PyObject *slot_type, *part_type;
 
 PyObject *run_helper(PyObject *module, PyObject *args);
+PyObject *open_together(PyObject *module, PyObject *args);
 
 #endif
