@@ -25,9 +25,10 @@ def _load(payload):
     finally:
         _importing_main = False
     source = pickle.loads(source)
+    described = source.describe() if hasattr(source, "describe") else None
     gc.collect()
     gc.freeze()  # The collector would otherwise write to all objects, and each worker would have copies of them.
-    return source.make, source.samples or len, source.by_samples, source.generator
+    return described or (source.make, source.samples or len, source.by_samples, source.generator)
 
 
 def main():
