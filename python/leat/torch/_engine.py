@@ -257,7 +257,7 @@ class MapEngine(Engine):
             self.posted += 1
 
     def next(self):
-        """Returns (number, parts) of the next batch.  Raises StopIteration at the end of the pass."""
+        """Returns (number, batch).  Raises StopIteration at the end of the pass."""
         while True:
             if self.waiting and self.waiting[0] is _END:
                 raise StopIteration
@@ -271,7 +271,7 @@ class MapEngine(Engine):
                 continue
             if kind == _source.EXCEPTION:
                 pickle.loads(parts[0]).reraise()
-            return number, parts
+            return number, _source.unpack(kind, parts)
 
 
 class StreamEngine(Engine):
@@ -292,11 +292,8 @@ class StreamEngine(Engine):
 
     def next(self, stream):
         """Returns (kind, state, value) of the next batch of a stream."""
-        from leat import _pack
-
         while True:
-            _, parts = self.take(self.feeds[stream], None)
-            number, kind, state, value = _pack.unpack(parts)
+            number, kind, state, value = _source.unpack(*self.take(self.feeds[stream], None))
             if number == self.number:
                 return kind, state, value
 

@@ -8,7 +8,7 @@ import weakref
 import torch
 from torch.utils.data import _utils
 
-from leat import _native, _pack, random
+from leat import _native, random
 from leat.torch import _source
 from leat.torch._position import Pass
 
@@ -189,6 +189,11 @@ class _WorkersIterator(_Iterator):
             self._end()
             raise
 
+    def _shutdown_workers(self):
+        """Ends the workers.  Some libraries call this method of torch's iterators."""
+        self._done = True
+        self._engine.close()
+
     def _check_engine(self):
         if self._engine.closed:
             raise RuntimeError("the workers of this iterator have ended: make a new one")
@@ -210,9 +215,8 @@ class MapIterator(_WorkersIterator):
 
     def _next_of_engine(self):
         self._check_engine()
-        number, parts = self._engine.next()
-        self._pass.batches = number
-        return _pack.unpack(parts)
+        self._pass.batches, batch = self._engine.next()
+        return batch
 
 
 class StreamIterator(_WorkersIterator):
@@ -228,6 +232,18 @@ class StreamIterator(_WorkersIterator):
             states = [pickle.dumps(streams[name]) if streams.get(name) else None for name in names]
         self._left = [True] * self._num_workers
         self._engine.begin(self._pass.seed, self._pass.number, not self._persistent_workers, states)
+        if loader.snapshots:
+            self._take_first_states()
+
+    def _take_first_states(self):
+        """Waits until all workers have begun, as torchdata does: a state exists before the first batch."""
+        for stream in range(self._num_workers):
+            kind, state, value = self._engine.next(stream)
+            if kind == _source.EXCEPTION:
+                pickle.loads(value).reraise()
+            name = f"worker_{stream}"
+            if self._pass.streams.get(name) is None:
+                self._pass.streams[name] = _Pickled(state)
 
     def _next_of_engine(self):
         self._check_engine()

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """How a batch is made: the part of the loader that runs in the workers, or in the caller if there are none."""
 
-import itertools
 import os
 import pickle
 import struct
@@ -13,9 +12,20 @@ from torch.utils.data import _utils
 from leat import _native, _pack, random, workers
 
 TASK = struct.Struct("<QQQQ")  # version of the data set, seed, pass, number of the batch; the indices follow
-BATCH, EXCEPTION, VOID, SKIPPED, END = 0, 1, 2, 3, 4  # kinds of what a worker delivers
+BATCH, EXCEPTION = _pack.BATCH, _pack.EXCEPTION  # kinds of what a worker delivers
+VOID, SKIPPED, END, READY = 16, 17, 18, 19
 
 _default_collate = _utils.collate.default_collate
+
+
+def pack(batch):
+    """Returns (kind, parts) of a batch."""
+    return BATCH, _pack.pack(batch)
+
+
+def unpack(kind, parts):
+    """Returns the batch of a kind and its parts; its arrays view the parts."""
+    return _pack.unpack(parts)
 
 
 def is_stateful(value):
@@ -103,15 +113,19 @@ class Stream:
         if self.ended:
             raise StopIteration
         random.begin(*_native.random_key(*self.key, self.made), self.plan.seed_globals is not False)
-        if not self.plan.collates:
-            samples = next(self.iterator)
-        else:
-            samples = list(itertools.islice(self.iterator, self.plan.batch_size))
-            if len(samples) < self.plan.batch_size:
-                self.ended = True
-                if not samples or self.plan.drop_last:
-                    raise StopIteration
+        samples = self._take_list() if self.plan.collates else next(self.iterator)
         self.made += 1
+        return samples
+
+    def _take_list(self):
+        samples = []
+        try:
+            while len(samples) < self.plan.batch_size:
+                samples.append(next(self.iterator))
+        except StopIteration:
+            self.ended = True
+            if not samples or self.plan.drop_last:
+                raise
         return samples
 
     def next(self):
@@ -237,7 +251,7 @@ class Worker:
         while True:
             random.begin(*_native.random_key(seed, at_pass, number), seeds)
             try:
-                return BATCH, _pack.pack(self.plan.fetch(index))
+                return pack(self.plan.fetch(index))
             except Exception:
                 if tries == self.plan.retries:
                     if self.plan.skips:
@@ -265,7 +279,9 @@ class Worker:
         try:
             if self.at != self.board.pass_number():
                 self._begin_stream()
-            elif self.stream is None:
+                if self.plan.snapshots and self.stream is not None:
+                    return self._pack_of_stream(READY, pickle.dumps(self.stream.state()), None)
+            if self.stream is None:
                 return self._pack_of_stream(END, None, None)
             value = self.stream.next()
         except StopIteration:
@@ -280,10 +296,10 @@ class Worker:
 
     def _pack_of_stream(self, kind, state, value):
         try:
-            return BATCH, _pack.pack((self.at, kind, state, value))
+            return pack((self.at, kind, state, value))
         except Exception:
             error = _pack_exception(ExceptionWrapper(where=self._where()))
-            return BATCH, _pack.pack((self.at, EXCEPTION, None, error))
+            return pack((self.at, EXCEPTION, None, error))
 
 
 class _Failed(Exception):
