@@ -470,5 +470,35 @@ class Figures(unittest.TestCase):
         self.assertIsNone(leat.worker_info())
 
 
+class Together(unittest.TestCase):
+    def test_generators_share_a_helper_and_have_a_worker_each(self):
+        from leat import _native
+
+        def maker(number):
+            return lambda numbers, key, stream: (0, [b"%d %d" % (number, os.getpid())])
+
+        options = dict(
+            length=None, samples=None, end_pass=None, command=None, data=None, workers=3, kind=2, queue=2, kept=4,
+            most_bytes=1 << 29, batch_size=1, by_samples=False, generator=True, shuffle=0, window=0, seed=0, rank=0,
+            world=1, remainder=0, limit=0, passes=0, deadline_ms=0, max_deaths=3, skip=False, at_pass=0, at_batch=0,
+        )
+        before = resources()
+        feeds = _native.open_together(_native.Feed, [dict(options, make=maker(number)) for number in range(3)])
+        processes = set()
+        for number, feed in enumerate(feeds):
+            made = {bytes(feed.get()[1][0]) for _ in range(5)}
+            self.assertEqual(len(made), 1)  # one process makes all batches of a generator
+            name, process = made.pop().split()
+            self.assertEqual(int(name), number)
+            processes.add(process)
+        self.assertEqual(len(processes), 3)
+        for feed in feeds:
+            feed.close()
+        del feeds, feed
+        self.assertEqual(resources(), before)
+        with self.assertRaises(TypeError):
+            _native.open_together(_native.Feed, [{}])
+
+
 if __name__ == "__main__":
     unittest.main()
