@@ -6,7 +6,9 @@ import pickle
 import sys
 import traceback
 
-BATCH, EXCEPTION = 0, 1
+from leat import _native
+
+BATCH, EXCEPTION, STRUCTURE = 0, 1, 2
 
 
 def _array(shape, dtype, order, memory):
@@ -61,7 +63,35 @@ class _Packer(pickle.Pickler):
         return _tensor, (tuple(value.shape), str(value.dtype)[len("torch.") :], pickle.PickleBuffer(memory))
 
 
+_known = [False, False]  # if the native part knows the types of NumPy and torch
+
+
+def learn_types():
+    """Tells the native part the types of NumPy, and of torch as soon as it is loaded."""
+    import numpy
+
+    torch = sys.modules.get("torch")
+    if not _known[0]:
+        types = {format: numpy.dtype(format) for format in "?bBhHiIlLqQefd"}
+        types.update(Zf=numpy.dtype("F"), Zd=numpy.dtype("D"))
+        _native.set_array_types(numpy.ndarray, types, None, None)
+        _known[0] = True
+    if hasattr(torch, "from_numpy") and not _known[1]:
+        _native.set_array_types(None, None, torch.Tensor, torch.from_numpy)
+        _known[1] = True
+
+
 def pack(batch):
+    """Returns the kind of the parts of a batch, and the parts: bytes and buffers."""
+    if not all(_known):
+        learn_types()
+    parts = _native.encode_structure(batch)
+    if parts is not None:
+        return STRUCTURE, parts
+    return BATCH, pack_by_pickle(batch)
+
+
+def pack_by_pickle(batch):
     """Returns the parts of a batch: bytes and buffers."""
     buffers = []
     file = io.BytesIO()

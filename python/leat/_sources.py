@@ -96,7 +96,7 @@ class _Source:
                 return _pack.EXCEPTION, _pack.pack_exception(error)
 
     def _make(self, numbers):
-        return _pack.BATCH, _pack.pack(self.call(numbers))
+        return _pack.pack(self.call(numbers))
 
     def end_pass(self, number):
         self.data.on_epoch_end()
@@ -190,7 +190,7 @@ class Generator(_Source):
                 batch = next(self._iterator)
             except StopIteration:
                 return None
-        return _pack.BATCH, _pack.pack(batch)
+        return _pack.pack(batch)
 
 
 def is_array(value):

@@ -90,6 +90,7 @@ class Feed:
         seed_globals=None,
     ):
         self._native = None
+        _pack.learn_types()
         _check("kind", kind, _KINDS)
         _check("bad_batch", bad_batch, ("fail", "skip"))
         _check("remainder", remainder, _REMAINDERS)
@@ -217,9 +218,8 @@ class Feed:
             yield batch
 
     def _next(self, native):
-        now = time.perf_counter()
         if self._started is None:
-            self._started = now
+            self._started = time.perf_counter()
         try:
             taken = native.get()
         except Error:
@@ -233,6 +233,8 @@ class Feed:
         kind, parts = taken
         if self._source.native is not None:
             return self._source.unpack(parts)
+        if kind == _pack.STRUCTURE:
+            return parts
         if kind == _pack.EXCEPTION:
             self._raise(parts)
         return _pack.unpack(parts)

@@ -33,11 +33,12 @@ def begin(key, stream, seed_globals):
     mixed = (key ^ (stream * 0x9E3779B97F4A7C15)) & 0xFFFFFFFFFFFFFFFF
     _random.seed(mixed)
     numpy = sys.modules.get("numpy")
-    if numpy is not None:
-        numpy.random.seed([mixed & 0xFFFFFFFF, mixed >> 32])
+    if hasattr(numpy, "random"):
+        numpy.random.seed((mixed ^ mixed >> 32) & 0xFFFFFFFF)  # a number: a list takes seven times as long
     torch = sys.modules.get("torch")
-    if torch is not None:
-        torch.manual_seed(mixed & 0x7FFFFFFFFFFFFFFF)
+    if hasattr(torch, "default_generator"):
+        # torch.manual_seed also keeps a call with its stack for each kind of device that is not in use.
+        torch.default_generator.manual_seed(mixed & 0x7FFFFFFFFFFFFFFF)
 
 
 def end():

@@ -49,6 +49,8 @@ static PyMethodDef functions[] = {
     {"version", version, METH_NOARGS, "Returns the version of the C library."},
     {"random_key", random_key, METH_VARARGS, "Returns the key and the stream of (seed, pass, index)."},
     {"open_together", open_together, METH_VARARGS, "Opens feeds that share their worker processes."},
+    {"encode_structure", encode_structure, METH_O, "Returns the parts of a batch, or None."},
+    {"set_array_types", set_array_types, METH_VARARGS, "Sets the types of NumPy and torch."},
     {"run_helper", run_helper, METH_VARARGS, "Runs the helper program of a feed until the feed is closed."},
     {0}};
 

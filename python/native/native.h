@@ -38,12 +38,23 @@ int source_sequence(leat_sequence *out, source *functions, bool by_samples, bool
 /* Raises the exception for an error of leat.  Returns NULL. */
 PyObject *raise_error(const leat_error *err);
 
-/* Return new tuples (kind, [part, ...]) whose parts view the memory of the batch.  keep: the batch in use of the feed
+enum { KIND_STRUCTURE = 2 }; /* a batch whose part 0 is a structure (structure.c) */
+
+/* Returns a new tuple (kind, [part, ...]) whose parts view the memory of the batch; (kind, batch) for KIND_STRUCTURE.  keep: the batch in use of the feed
  * is kept if possible, otherwise copied; *copied says which. */
 PyObject *view_batch(leat_feed *feed, const leat_batch *batch, bool *copied);
 
 /* Creates a type and adds it to the module.  out: NULL allowed; receives a further reference. */
 int add_type(PyObject *module, const char *name, PyType_Spec *spec, PyObject **out);
+/* Returns a new object that views the memory of one part of a slot, and keeps the slot. */
+PyObject *view_part(PyObject *owner, const slot_part *where);
+
+/* encode_structure(batch): [structure, array, ...], or None if only a pickle can hold the batch. */
+PyObject *encode_structure(PyObject *module, PyObject *batch);
+/* Returns the batch in a slot; its arrays view the slot. */
+PyObject *build_structure(PyObject *owner, const slot_header *header);
+/* set_array_types(numpy.ndarray, {format: dtype}, torch.Tensor, torch.from_numpy); None: as before. */
+PyObject *set_array_types(PyObject *module, PyObject *args);
 
 extern PyType_Spec feed_spec, slot_spec, part_spec;
 extern PyObject *slot_type, *part_type;

@@ -78,7 +78,7 @@ static int own_memory(slot *s, leat_feed *feed, const leat_batch *batch, bool *c
     return 0;
 }
 
-static PyObject *view_part(PyObject *owner, const slot_part *where) {
+PyObject *view_part(PyObject *owner, const slot_part *where) {
     PyObject *made = allocate(part_type);
     if (!made) return NULL;
     part *p = (part *)made;
@@ -94,6 +94,11 @@ PyObject *view_batch(leat_feed *feed, const leat_batch *batch, bool *copied) {
     if (!owner) return NULL;
     if (own_memory((slot *)owner, feed, batch, copied) != 0) goto failed;
     const slot_header *header = (const void *)((slot *)owner)->memory;
+    if (header->kind == KIND_STRUCTURE) {
+        parts = build_structure(owner, header);
+        Py_DECREF(owner);
+        return parts ? Py_BuildValue("iN", (int)KIND_STRUCTURE, parts) : NULL;
+    }
     parts = PyList_New((Py_ssize_t)header->count);
     for (uint64_t i = 0; parts && i < header->count; ++i) {
         PyObject *made = view_part(owner, &header->parts[i]);
