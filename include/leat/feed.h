@@ -282,6 +282,14 @@ LEAT_API LEAT_CHECKED leat_status leat_feed_await_for(leat_feed *feed, int64_t t
 LEAT_API LEAT_CHECKED leat_status leat_feed_set_helper_data(leat_feed *feed, const void *data, size_t bytes,
                                                             leat_error *err);
 
+/** Continues at another position, with the same workers: batches that were made ahead are discarded, and batches that
+ *  are being made are finished first.  The bytes are those of a feed that was opened at the position.
+ *  @param at  As in leat_feed_open_at.
+ *  Errors: LEAT_EINVAL a batch is in use, or the pass has no such position; LEAT_ENOTSUP the sequence is a generator;
+ *  those of leat_feed_get, if the stream has ended with an error. */
+LEAT_API LEAT_CHECKED leat_status leat_feed_seek(leat_feed *feed, const leat_feed_position *at,
+                                                 leat_error *err);
+
 /** Ends the current pass if all its batches were delivered and released: calls on_epoch_end, calls `length`
  *  again, and copies `state` to the worker processes.  Otherwise it does nothing; a second call does nothing.
  *  Errors: the code and the message of on_epoch_end; those of leat_feed_get. */

@@ -57,6 +57,19 @@ LEAT_API void leat_helper_fail(leat_helper *helper, const leat_error *why);
 LEAT_API LEAT_CHECKED leat_status leat_helper_run(leat_helper *helper, const leat_sequence *sequences,
                                                   int count, leat_error *err);
 
+/** Makes the sequences of a helper program, from leat_helper_data.  The sequences of an earlier call are not used any
+ *  more.
+ *  @param[out] sequences  leat_helper_feed_count() sequences.
+ *  Return LEAT_OK, or leat_error_set(err, LEAT_EUSER, ...). */
+typedef leat_status (*leat_helper_make)(void *user, const leat_helper *helper, leat_sequence *sequences,
+                                        leat_error *err);
+
+/** Like leat_helper_run, but keeps the program when on_epoch_end has changed the data: the function then calls `make`
+ *  again, with the data that leat_feed_set_helper_data has set, and forks new workers.
+ *  Errors: as in leat_helper_run; the code and the message of `make`, with which the feeds end, too. */
+LEAT_API LEAT_CHECKED leat_status leat_helper_serve(leat_helper *helper, leat_helper_make make, void *user,
+                                                    leat_error *err);
+
 /** Releases the helper's memory and sets *helper to NULL; NULL is fine. */
 LEAT_API void leat_helper_close(leat_helper **helper);
 

@@ -6,6 +6,7 @@ import pickle
 import sys
 
 _importing_main = False
+_prepared = False
 
 
 def importing_main():
@@ -15,20 +16,29 @@ def importing_main():
 
 def _load(payload):
     """Makes the source from what the feed has sent: how to find modules, and the source."""
-    from multiprocessing import spawn
-
-    global _importing_main
     preparation, source = pickle.loads(payload)
-    _importing_main = True
-    try:
-        spawn.prepare(preparation)
-    finally:
-        _importing_main = False
+    if not _prepared:
+        _prepare(preparation)
+    gc.unfreeze()  # the source of the pass before, if it has cycles
+    gc.collect()
     source = pickle.loads(source)
     described = source.describe() if hasattr(source, "describe") else None
     gc.collect()
     gc.freeze()  # The collector would otherwise write to all objects, and each worker would have copies of them.
     return described or (source.make, source.samples or len, source.by_samples, source.generator)
+
+
+def _prepare(preparation):
+    """Lets this interpreter find the modules of the program, and imports its main module."""
+    from multiprocessing import spawn
+
+    global _importing_main, _prepared
+    _importing_main = True
+    try:
+        spawn.prepare(preparation)
+    finally:
+        _importing_main = False
+    _prepared = True
 
 
 def main():

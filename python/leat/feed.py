@@ -205,7 +205,7 @@ class Feed:
         if at[1] > 0 and not self._source.generator:
             if at[1] < native.length():
                 if not self._fresh:
-                    self._reopen(at[0] + 1, 0)
+                    native.seek(at[0] + 1, 0)
             elif not native.end_pass():
                 self._ended = True
                 return
@@ -273,11 +273,16 @@ class Feed:
             raise Error("an iterable has no position to which a feed could return: use data with indices")
         if not isinstance(state, dict) or state.get("leat") != 1:
             raise ArgumentError("expected what state_dict() of a leat.Feed returned")
+        at = int(state["pass"]), int(state["batch"])
+        if int(state["seed"]) == self.seed and not self._ended and self.kind != "inline":
+            self._get_native().seek(*at)
+            self._fresh = True
+            return
         self.seed = self._options["seed"] = int(state["seed"])
         self._source.info = self._source.info._replace(seed=self.seed)
         if self.kind == "process":
             self._payload = self._make_payload()
-        self._reopen(int(state["pass"]), int(state["batch"]))
+        self._reopen(*at)
 
     def _reopen(self, at_pass, at_batch):
         self._get_native().close()

@@ -370,6 +370,19 @@ static PyObject *feed_end_pass(PyObject *object, PyObject *nothing) {
     return failed ? NULL : PyBool_FromLong(more);
 }
 
+/* seek(pass, batch): continues at another position. */
+static PyObject *feed_seek(PyObject *object, PyObject *args) {
+    feed *self = (feed *)object;
+    long long pass = 0, batch = 0;
+    leat_error err = {0};
+    if (!PyArg_ParseTuple(args, "LL", &pass, &batch) || begin_call(self) != 0) return NULL;
+    leat_feed_position at = {.pass = pass, .ordinal = batch};
+    leat_status status = leat_feed_seek(self->feed, &at, &err);
+    self->busy = false;
+    if (status != LEAT_OK || PyErr_Occurred()) return raise_error(&err);
+    Py_RETURN_NONE;
+}
+
 /* ---- figures ---- */
 
 static PyObject *position_tuple(leat_feed_position at) {
@@ -425,6 +438,7 @@ static PyObject *feed_set_data(PyObject *object, PyObject *data) {
 static PyMethodDef methods[] = {
     {"get", feed_get, METH_NOARGS, "Returns (kind, parts) of the next batch; None at the end of the pass."},
     {"end_pass", feed_end_pass, METH_NOARGS, "Begins the next pass; False if the stream has ended."},
+    {"seek", feed_seek, METH_VARARGS, "Continues at (pass, batch)."},
     {"close", feed_close, METH_NOARGS, "Stops the workers and frees the feed."},
     {"stop", feed_stop, METH_NOARGS, "Stops the stream, from any thread."},
     {"position", feed_position, METH_NOARGS, "Returns (pass, batch, index) of the batch taken last."},

@@ -13,20 +13,6 @@ static int fill(leat_sequence *sequence, source *functions, PyObject *described)
     return source_sequence(sequence, functions, by_samples, generator, 1, 4096);
 }
 
-/* Tells the feeds why their data cannot be made; the exception stays set. */
-static void report(leat_helper *helper) {
-    leat_error err = {0};
-    PyObject *type = NULL, *value = NULL, *trace = NULL;
-    PyErr_Fetch(&type, &value, &trace);
-    PyErr_NormalizeException(&type, &value, &trace);
-    PyObject *text = value ? PyObject_Str(value) : NULL, *utf8 = text ? PyUnicode_AsUTF8String(text) : NULL;
-    leat_error_set_text(&err, LEAT_EUSER, utf8 ? PyBytes_AsString(utf8) : "the data cannot be made");
-    leat_helper_fail(helper, &err);
-    Py_XDECREF(text);
-    Py_XDECREF(utf8);
-    PyErr_Restore(type, value, trace);
-}
-
 /* Makes the sequences: of one feed from a tuple, of feeds that are opened together from a list of tuples. */
 static int fill_all(leat_sequence *sequences, source *functions, PyObject *described, int count) {
     if (!PyList_Check(described)) return count == 1 ? fill(sequences, functions, described) : -1;
@@ -38,26 +24,50 @@ static int fill_all(leat_sequence *sequences, source *functions, PyObject *descr
     return 0;
 }
 
-static PyObject *serve(leat_helper *helper, PyObject *factory) {
+typedef struct maker {
+    PyObject *factory;   /* makes (make, samples, by_samples, generator) of bytes, or a list of such tuples */
+    PyObject *described; /* what the factory has returned */
+    source *functions;   /* of each feed */
+} maker;
+
+/* Writes the exception that is set into *err; it stays set, for the caller of run_helper. */
+static leat_status report(leat_error *err) {
+    PyObject *type = NULL, *value = NULL, *trace = NULL;
+    PyErr_Fetch(&type, &value, &trace);
+    PyErr_NormalizeException(&type, &value, &trace);
+    PyObject *text = value ? PyObject_Str(value) : NULL, *utf8 = text ? PyUnicode_AsUTF8String(text) : NULL;
+    leat_status status =
+        leat_error_set_text(err, LEAT_EUSER, utf8 ? PyBytes_AsString(utf8) : "the data cannot be made");
+    Py_XDECREF(text);
+    Py_XDECREF(utf8);
+    PyErr_Restore(type, value, trace);
+    return status;
+}
+
+/* A leat_helper_make. */
+static leat_status make_sequences(void *user, const leat_helper *helper, leat_sequence *sequences,
+                                  leat_error *err) {
+    maker *m = user;
     size_t bytes = 0;
     const void *data = leat_helper_data(helper, 0, &bytes);
+    Py_XDECREF(m->described);
+    m->described = NULL;
+    m->described = PyObject_CallFunction(m->factory, "y#", data, (Py_ssize_t)bytes);
     int count = leat_helper_feed_count(helper);
+    if (m->described && fill_all(sequences, m->functions, m->described, count) == 0) return LEAT_OK;
+    return report(err);
+}
+
+static PyObject *serve(leat_helper *helper, PyObject *factory) {
     leat_error err = {0};
-    leat_sequence *sequences = PyMem_Calloc((size_t)count, sizeof *sequences);
-    source *functions = PyMem_Calloc((size_t)count, sizeof *functions);
-    PyObject *described = PyObject_CallFunction(factory, "y#", data, (Py_ssize_t)bytes), *result = NULL;
-    if (!described || !sequences || !functions || fill_all(sequences, functions, described, count) != 0)
-        report(helper);
-    else if (leat_helper_run(helper, sequences, count, &err) != LEAT_OK)
-        raise_error(&err);
-    else {
-        Py_INCREF(Py_None);
-        result = Py_None;
-    }
-    Py_XDECREF(described);
-    PyMem_Free(sequences);
-    PyMem_Free(functions);
-    return result;
+    maker m = {.factory = factory};
+    m.functions = PyMem_Calloc((size_t)leat_helper_feed_count(helper), sizeof *m.functions);
+    if (!m.functions) return PyErr_NoMemory();
+    leat_status status = leat_helper_serve(helper, make_sequences, &m, &err);
+    Py_XDECREF(m.described);
+    PyMem_Free(m.functions);
+    if (status != LEAT_OK) return raise_error(&err);
+    Py_RETURN_NONE;
 }
 
 /* run_helper(descriptor, factory): the factory receives the bytes that the feed was opened with. */

@@ -40,8 +40,8 @@ PyObject *raise_error(const leat_error *err);
 
 enum { KIND_STRUCTURE = 2 }; /* a batch whose part 0 is a structure (structure.c) */
 
-/* Returns a new tuple (kind, [part, ...]) whose parts view the memory of the batch; (kind, batch) for KIND_STRUCTURE.  keep: the batch in use of the feed
- * is kept if possible, otherwise copied; *copied says which. */
+/* Returns a new tuple (kind, [part, ...]) whose parts view the memory of the batch, or (kind, batch) for
+ * KIND_STRUCTURE.  The batch in use of the feed is kept if possible, otherwise copied; *copied says which. */
 PyObject *view_batch(leat_feed *feed, const leat_batch *batch, bool *copied);
 
 /* Creates a type and adds it to the module.  out: NULL allowed; receives a further reference. */

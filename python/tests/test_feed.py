@@ -118,6 +118,28 @@ class Contract(unittest.TestCase):
             self.assertEqual([pickle.dumps(batch) for batch in feed], whole[1])
             self.assertEqual([pickle.dumps(batch) for batch in feed], whole[2])
 
+    def test_the_helper_is_kept(self):
+        with leat.Feed(data_sets.Epochs(), seed=5) as feed:
+            next(iter(feed))
+            helper = children()
+            for _ in range(3):  # each leaves a pass before its end
+                next(iter(feed))
+            feed.load_state_dict(feed.state_dict())
+            for _ in range(3):  # on_epoch_end changes the data
+                list(feed)
+            self.assertEqual(children(), helper)
+            self.assertEqual(next(iter(feed)).tolist(), [3, 0])
+
+    def test_a_position_is_left_and_found_again(self):
+        whole = sum(record(data_sets.Batches(), passes=2, seed=5, shuffle=True), [])
+        for kind, workers in WAYS:
+            with leat.Feed(data_sets.Batches(), seed=5, shuffle=True, kind=kind, workers=workers) as feed:
+                for at in (3, 0, 16, 20, 17, 1):
+                    feed.load_state_dict({"leat": 1, "seed": 5, "pass": at // 17, "batch": at % 17})
+                    self.assertEqual(feed.state_dict()["batch"], at % 17)
+                    seen = [pickle.dumps(batch) for batch, _ in zip(feed, range(5))]
+                    self.assertEqual(seen, whole[at : at - at % 17 + 17][:5], (kind, workers, at))
+
     def test_resume(self):
         whole = sum(record(data_sets.Batches(), passes=3, seed=5, shuffle=True), [])
         for taken in (0, 1, 16, 17, 30):

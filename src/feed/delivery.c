@@ -181,9 +181,20 @@ static leat_status examine_batch(leat_feed *feed, leati_slot *slot, leat_error *
                         (long long)slot->job.position.pass);
 }
 
+/* Waits for the batches that workers made or began before leat_feed_seek, and gives their slots to other tickets. */
+static leat_status discard_batches(leat_feed *feed, leat_error *err) {
+    while (feed->delivered < feed->discard_until) {
+        LEATI_TRY(leati_feed_is_inline(feed) ? make_inline(feed, err) : await_slot(feed, err));
+        ++feed->delivered;
+        leati_stream_issue_ahead(feed, false);
+    }
+    return LEAT_OK;
+}
+
 /* Waits for the next good batch of the current pass and sets feed->head to it; feed->head stays NULL if there is
  * none. */
 static leat_status find_good_batch(leat_feed *feed, leat_error *err) {
+    LEATI_TRY(discard_batches(feed, err));
     while (!feed->head && !feed->pass_due && !feed->generator_ended) {
         if (leati_feed_is_inline(feed)) leati_stream_issue_until(feed, feed->delivered + 1, true);
         if (feed->issued == feed->delivered && feed->pending != LEAT_OK) {
@@ -286,7 +297,7 @@ leat_status leat_feed_get(leat_feed *feed, const leat_batch **batch, leat_error 
 const leat_batch *leati_feed_peek(const leat_feed *feed) {
     if (feed->head) return &feed->head->batch;
     if (feed->pass_due || feed->generator_ended || feed->issued == feed->delivered ||
-        feed->ended != LEAT_OK || leati_feed_is_inline(feed))
+        feed->delivered < feed->discard_until || feed->ended != LEAT_OK || leati_feed_is_inline(feed))
         return NULL;
     leati_ring *ring = (leati_ring *)(uintptr_t)&feed->service.ring; /* looking changes nothing */
     if (leati_ring_look(ring, feed->delivered) != LEATI_WAIT_READY) return NULL;

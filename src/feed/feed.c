@@ -47,26 +47,6 @@ static leat_status adopt_config(leat_feed *feed, const leat_feed_config *config,
     return LEAT_OK;
 }
 
-/* Sets the position at which the stream begins. */
-static leat_status take_position(leat_feed *feed, const leat_feed_position *at, leat_error *err) {
-    const int64_t most = INT64_MAX / 2; /* so that later positions do not overflow */
-    if (at->pass < 0 || at->ordinal < 0 || at->pass > most || at->ordinal > most / feed->order.world)
-        return leati_fail(err, LEAT_EINVAL, "batch %lld of pass %lld is not a position of a stream",
-                          (long long)at->ordinal, (long long)at->pass);
-    LEATI_TRY(leati_stream_start_pass(feed, at->pass, err));
-    if (at->ordinal > feed->order.length)
-        return leati_fail(err, LEAT_EINVAL, "pass %lld has %lld batches, so none with number %lld",
-                          (long long)at->pass, (long long)feed->order.length, (long long)at->ordinal);
-    feed->ordinal = at->ordinal;
-    feed->passes_ended = at->pass;
-    feed->pass_due = at->ordinal == feed->order.length;
-    feed->good = at->ordinal > 0; /* The earlier batches of the pass are taken as good. */
-    feed->length = feed->order.length;
-    feed->next = feed->position = (leat_feed_position){.pass = at->pass, .ordinal = at->ordinal};
-    if (!feed->pass_due) feed->position.index = leati_order_index(&feed->order, at->ordinal);
-    return LEAT_OK;
-}
-
 static leat_status prepare_inline(leat_feed *feed, leat_error *err) {
     feed->inline_service = &feed->service;
     feed->inline_works = (leati_pool_work){.services = &feed->inline_service, .count = 1};
@@ -76,7 +56,7 @@ static leat_status prepare_inline(leat_feed *feed, leat_error *err) {
 static leat_status open_feed(leat_feed *feed, const leat_feed_position *at, leat_error *err) {
     leati_group *group = feed->group;
     const leati_worker_table *table = leati_feed_is_inline(feed) ? &group->no_workers : &group->work.table;
-    LEATI_TRY(take_position(feed, at, err));
+    LEATI_TRY(leati_stream_set_position(feed, at, err));
     LEATI_TRY(leati_service_map(&feed->service, table, &feed->options, err));
     if (leati_feed_is_inline(feed)) return prepare_inline(feed, err);
     if (feed->service.sequence.next) {

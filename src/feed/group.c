@@ -49,8 +49,7 @@ leat_status leati_group_create(leati_group **out, int count, leat_error *err) {
 
 leat_status leati_group_renew(leati_group *group, leat_error *err) {
     leat_error why = {0};
-    leati_worker_pool_stop(&group->pool, -1);
-    leat_status status = leati_worker_pool_start(&group->pool, &why);
+    leat_status status = leati_worker_pool_renew(&group->pool, &why);
     if (status == LEAT_OK) return LEAT_OK;
     leati_pool_work_fail(&group->work, &why); /* The other feeds of the group have no workers now, either. */
     if (err) *err = why;

@@ -68,6 +68,25 @@ leat_status leati_stream_start_pass(leat_feed *feed, int64_t pass, leat_error *e
                       (long long)pass, (long long)length, feed->order.rank, feed->order.world);
 }
 
+leat_status leati_stream_set_position(leat_feed *feed, const leat_feed_position *at, leat_error *err) {
+    const int64_t most = INT64_MAX / 2; /* so that later positions do not overflow */
+    if (at->pass < 0 || at->ordinal < 0 || at->pass > most || at->ordinal > most / feed->order.world)
+        return leati_fail(err, LEAT_EINVAL, "batch %lld of pass %lld is not a position of a stream",
+                          (long long)at->ordinal, (long long)at->pass);
+    LEATI_TRY(leati_stream_start_pass(feed, at->pass, err));
+    if (at->ordinal > feed->order.length)
+        return leati_fail(err, LEAT_EINVAL, "pass %lld has %lld batches, so none with number %lld",
+                          (long long)at->pass, (long long)feed->order.length, (long long)at->ordinal);
+    feed->ordinal = at->ordinal;
+    feed->passes_ended = at->pass;
+    feed->pass_due = at->ordinal == feed->order.length;
+    feed->good = at->ordinal > 0; /* The earlier batches of the pass are taken as good. */
+    feed->length = feed->order.length;
+    feed->next = feed->position = (leat_feed_position){.pass = at->pass, .ordinal = at->ordinal};
+    if (!feed->pass_due) feed->position.index = leati_order_index(&feed->order, at->ordinal);
+    return LEAT_OK;
+}
+
 static bool forked_anew(const leat_feed *feed) {
     return feed->service.ring.table->between_processes && feed->service.sequence.on_epoch_end &&
            !feed->service.sequence.state_bytes;
@@ -98,7 +117,7 @@ static leat_status run_hook(leat_feed *feed, leat_error *err) {
  * the pass of the last ticket; at_end says that the ticket is the last one of the pass. */
 static bool all_asked_for(const leat_feed *feed, uint64_t tickets, int64_t pass, bool at_end) {
     const leat_feed_options *options = &feed->options;
-    uint64_t batches = tickets - (uint64_t)feed->figures.skips;
+    uint64_t batches = tickets - (uint64_t)feed->figures.skips - feed->discarded;
     return (options->limit && batches >= (uint64_t)options->limit) ||
            (options->passes && (pass >= options->passes || (at_end && pass + 1 >= options->passes)));
 }
@@ -163,4 +182,36 @@ void leati_stream_issue_until(leat_feed *feed, uint64_t end, bool urgent) {
 void leati_stream_issue_ahead(leat_feed *feed, bool urgent) {
     if (leati_feed_is_inline(feed)) return;
     leati_stream_issue_until(feed, feed->delivered + (uint64_t)feed->service.max_queue_size, urgent);
+}
+
+/* ---- another position ---- */
+
+static leat_status check_seek(const leat_feed *feed, leat_error *err) {
+    LEATI_TRY(leati_stream_check_process(feed, err));
+    if (feed->service.sequence.next)
+        return leati_fail(err, LEAT_ENOTSUP, "a generator cannot continue at another position");
+    if (feed->in_use)
+        return leati_fail(err, LEAT_EINVAL,
+                          "expected leat_feed_release for the batch in use before leat_feed_seek");
+    if (feed->ended == LEAT_OK) return LEAT_OK;
+    if (err) *err = feed->ended_error;
+    return feed->ended;
+}
+
+leat_status leat_feed_seek(leat_feed *feed, const leat_feed_position *at, leat_error *err) {
+    LEATI_GIVEN(feed, err);
+    LEATI_GIVEN(at, err);
+    LEATI_TRY(check_seek(feed, err));
+    uint64_t first = feed->delivered > feed->discard_until ? feed->delivered : feed->discard_until;
+    for (uint64_t ticket = first; ticket < feed->issued; ++ticket)
+        atomic_store(&leati_ring_slot(&feed->service.ring, ticket)->discarded, 1);
+    feed->discarded += feed->issued - first;
+    feed->discard_until = feed->issued;
+    feed->head = NULL;
+    feed->pending = LEAT_OK;
+    leat_error why = {0};
+    leat_status status = leati_stream_set_position(feed, at, &why);
+    if (status != LEAT_OK) return leati_stream_end(feed, status, &why, err);
+    leati_stream_issue_ahead(feed, true);
+    return LEAT_OK;
 }

@@ -28,7 +28,10 @@ struct leat_feed {
     leati_order order;     /* order of that pass */
 
     /* The batches delivered. */
-    uint64_t delivered; /* number of tickets delivered or skipped */
+    uint64_t delivered; /* number of tickets delivered, skipped or discarded */
+    uint64_t
+        discard_until; /* tickets below this number are not delivered: leat_feed_seek was called after them */
+    uint64_t discarded; /* number of these tickets */
     int64_t good;       /* number of good batches delivered in the current pass */
     leat_feed_position position, next;
     int64_t length;
@@ -55,6 +58,9 @@ struct leat_feed {
 static inline bool leati_feed_is_inline(const leat_feed *feed) {
     return feed->options.workers == 0;
 }
+
+/* Sets the position at which the stream begins or continues.  Errors: LEAT_EINVAL, LEAT_ENOTSUP. */
+leat_status leati_stream_set_position(leat_feed *feed, const leat_feed_position *at, leat_error *err);
 
 /* Asks the sequence for the length of a pass and makes it the pass of the next tickets.  Errors: LEAT_EINVAL,
  * LEAT_ENOTSUP. */

@@ -16,7 +16,7 @@
 
 static const char *self;
 
-enum { LENGTH = 23, MOST = 40000 };
+enum { LENGTH = 23, MOST = 40000, REFUSED = 102 };
 
 /* What the caller tells the helper program: the only thing that they share besides the feed. */
 typedef struct plan {
@@ -61,6 +61,26 @@ static leat_sequence sequence_of(plan *p) {
     return sequence;
 }
 
+/* A leat_helper_make; `user` has room for a plan. */
+static leat_status make_again(void *user, const leat_helper *helper, leat_sequence *sequences,
+                              leat_error *err) {
+    size_t bytes = 0;
+    const void *data = leat_helper_data(helper, 0, &bytes);
+    if (bytes != sizeof(plan)) return leat_error_set_text(err, LEAT_EUSER, "no plan");
+    memcpy(user, data, bytes);
+    if (((plan *)user)->salt == REFUSED) return leat_error_set_text(err, LEAT_EUSER, "this salt is refused");
+    sequences[0] = sequence_of(user);
+    return LEAT_OK;
+}
+
+static int serve(leat_helper *helper) {
+    plan p;
+    leat_error err = {0};
+    leat_status status = leat_helper_serve(helper, make_again, &p, &err);
+    leat_helper_close(&helper);
+    return status == LEAT_OK ? 0 : 3;
+}
+
 /* The main function of the helper program. */
 static int help(const char *mode, int descriptor) {
     leat_error err = {0};
@@ -68,6 +88,7 @@ static int help(const char *mode, int descriptor) {
     if (strcmp(mode, "exits") == 0) return 7;
     if (strcmp(mode, "sleeps") == 0) pause();
     if (leat_helper_open(&helper, descriptor, &err) != LEAT_OK) return 1;
+    if (strcmp(mode, "serves") == 0) return serve(helper);
     size_t bytes = 0;
     const void *data = leat_helper_data(helper, 0, &bytes);
     plan plans[2] = {0};
@@ -168,6 +189,46 @@ static void epochs_end(void **state) {
     assert_true(digest_of(&sequence, &options, 4) == expected);
 }
 
+/* Returns the process of the helper program. */
+static int child_of_this(void) {
+    FILE *file = popen("ps --ppid $PPID -o pid=,args= | grep 'helper serves' | grep -v grep", "r");
+    int pid = 0;
+    assert_int_equal(fscanf(file, "%d", &pid), 1);
+    pclose(file);
+    return pid;
+}
+
+/* A program that calls leat_helper_serve is kept from pass to pass. */
+static void a_program_serves_several_passes(void **state) {
+    (void)state;
+    plan p = new_plan();
+    leat_sequence sequence = sequence_of(&p);
+    sequence.on_epoch_end = end_epoch;
+    leat_feed_options options = source_options((feed_mode){0, false});
+    options.elastic = true;
+    uint64_t expected = digest_of(&sequence, &options, 2);
+    resources before = resources_now();
+    p = new_plan();
+    options = options_for(COMMAND("serves"), &p);
+    leat_feed *feed = source_open(&sequence, &options);
+    const leat_batch *batch = NULL;
+    leat_error err = {0};
+    bool more = false;
+    assert_int_equal(leat_feed_await(feed, &more, &err), LEAT_OK);
+    int pid = child_of_this();
+    assert_true(source_digest(feed, 2 * LENGTH) == expected);
+    assert_int_equal(child_of_this(), pid);
+    p.salt = 5;
+    for (int i = 0; i < LENGTH; ++i) {
+        assert_int_equal(leat_feed_get(feed, &batch, &err), LEAT_OK);
+        leat_feed_release(feed);
+    }
+    assert_int_equal(leat_feed_get(feed, &batch, &err), LEAT_EUSER); /* pass 3 has the salt that is refused */
+    assert_non_null(strstr(err.message, "this salt is refused"));
+    leat_feed_close(&feed);
+    resources_check(before);
+}
+
 static void feeds_share_a_program(void **state) {
     (void)state;
     plan plans[2] = {new_plan(), new_plan()};
@@ -249,6 +310,7 @@ static void wrong_descriptors_are_refused(void **state) {
     leat_helper_fail(NULL, NULL);
     assert_int_equal(leat_helper_open(NULL, 0, &err), LEAT_EINVAL);
     assert_int_equal(leat_helper_run(NULL, NULL, 0, &err), LEAT_EINVAL);
+    assert_int_equal(leat_helper_serve(NULL, NULL, NULL, &err), LEAT_EINVAL);
     assert_int_equal(leat_feed_set_helper_data(NULL, NULL, 0, &err), LEAT_EINVAL);
 }
 
@@ -259,6 +321,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(batches_are_the_same),
         cmocka_unit_test(killed_workers_are_replaced),
         cmocka_unit_test(epochs_end),
+        cmocka_unit_test(a_program_serves_several_passes),
         cmocka_unit_test(feeds_share_a_program),
         cmocka_unit_test(programs_that_fail),
         cmocka_unit_test(closing_does_not_wait_for_a_beginner),

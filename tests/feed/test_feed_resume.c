@@ -105,6 +105,61 @@ static void streams_go_on_from_anywhere(void **state) {
     source_fini(&samples);
 }
 
+/* A feed that has begun anywhere continues at another position with the same bytes. */
+static void streams_seek(void **state) {
+    (void)state;
+    source s;
+    source_init(&s, 23, 3, 4);
+    leat_sequence sequence = source_sequence(&s);
+    source_entry recorded[longest], seen[tail];
+    plan p = plans[3];
+    leat_feed_options options = options_of(&p, in_line);
+    record(&sequence, &options, recorded, longest);
+    const feed_mode modes[] = {in_line, thread_modes[0], thread_modes[2], process_modes[0], process_modes[2]};
+    for (size_t m = 0; m < sizeof modes / sizeof *modes; ++m) {
+        options = options_of(&p, modes[m]);
+        leat_feed *feed = source_open(&sequence, &options);
+        leat_error err = {0};
+        for (int i = 0; i < 12; ++i) {
+            int64_t from = (i * 37 + 5) % (longest - tail - 1), taken = i % 4 == 0 ? 0 : (i * 7) % tail;
+            bool more = false;
+            if (i % 3 == 0) assert_int_equal(leat_feed_await(feed, &more, &err), LEAT_OK);
+            assert_int_equal(leat_feed_seek(feed, &recorded[from].next, &err), LEAT_OK);
+            leat_feed_position next = leat_feed_next_position(feed);
+            assert_int_equal(next.pass, recorded[from].next.pass);
+            assert_int_equal(next.ordinal, recorded[from].next.ordinal);
+            assert_int_equal(source_record(feed, seen, taken, &err), taken);
+            source_compare(seen, recorded + from + 1, taken);
+        }
+        leat_feed_close(&feed);
+    }
+    source_fini(&s);
+}
+
+static void impossible_seeks_are_refused(void **state) {
+    (void)state;
+    source s;
+    source_init(&s, 7, 3, 4);
+    leat_sequence sequence = source_sequence(&s);
+    plan p = plans[0];
+    leat_feed_options options = options_of(&p, thread_modes[0]);
+    leat_feed *feed = source_open(&sequence, &options);
+    leat_feed_position at = {.pass = 1};
+    const leat_batch *batch = NULL;
+    leat_error err = {0};
+    assert_int_equal(leat_feed_seek(NULL, &at, &err), LEAT_EINVAL);
+    assert_int_equal(leat_feed_seek(feed, NULL, &err), LEAT_EINVAL);
+    assert_int_equal(leat_feed_get(feed, &batch, &err), LEAT_OK);
+    assert_int_equal(leat_feed_seek(feed, &at, &err), LEAT_EINVAL); /* a batch is in use */
+    leat_feed_release(feed);
+    at.ordinal = 8;
+    assert_int_equal(leat_feed_seek(feed, &at, &err), LEAT_EINVAL);
+    at.ordinal = 0;
+    assert_int_equal(leat_feed_seek(feed, &at, &err), LEAT_EINVAL); /* the stream has ended with the error */
+    leat_feed_close(&feed);
+    source_fini(&s);
+}
+
 /* A resumed stream can be interrupted and resumed again. */
 static void resumed_streams_tell_their_position(void **state) {
     (void)state;
@@ -312,6 +367,8 @@ static void impossible_positions_are_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(streams_go_on_from_anywhere),
+        cmocka_unit_test(streams_seek),
+        cmocka_unit_test(impossible_seeks_are_refused),
         cmocka_unit_test(resumed_streams_tell_their_position),
         cmocka_unit_test(end_of_a_pass_runs_the_hook_first),
         cmocka_unit_test(lengths_may_differ_between_passes),

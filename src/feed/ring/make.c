@@ -18,34 +18,59 @@
 /* The batch that this thread is making, for leat_batch_reserve: functions of the sequence do not receive the maker.
  * With the initial-exec model the library needs nothing of the dynamic linker for it. */
 __attribute__((tls_model("initial-exec"))) static _Thread_local struct {
-    const leati_ring *ring;
+    const leati_maker *maker;
     const leati_slot *slot;
 } being_made;
+
+/* Enters the pages of a large batch into this process's page tables.  Another worker may have allocated them, and a
+ * page fault for each of them takes about three times as long as entering all at once. */
+static leat_status enter_pages(const leati_maker *maker, uint32_t place, size_t bytes, leat_error *err) {
+    const leati_ring *ring = &maker->service->ring;
+    bool known = false;
+    if (!maker->entered || !ring->backed_by_worker || bytes < LARGE_SLOT_BYTES ||
+        bytes <= maker->entered[place])
+        return LEAT_OK;
+    LEATI_TRY(leati_mapping_back(ring->data + (size_t)place * ring->slot_bytes, bytes, &known, err));
+    maker->entered[place] = bytes;
+    return LEAT_OK;
+}
 
 leat_status leat_batch_reserve(const leat_batch *batch, size_t bytes, leat_error *err) {
     LEATI_GIVEN(batch, err);
     if (!being_made.slot || batch != &being_made.slot->batch)
         return leati_fail(err, LEAT_EINVAL, "batch: expected the batch that this thread is making, in get");
-    const leati_ring *ring = being_made.ring;
+    const leati_ring *ring = &being_made.maker->service->ring;
     if (bytes > ring->slot_bytes)
         return leati_fail(err, LEAT_ESHAPE, "a batch needs %zu bytes, the specification allows at most %zu",
                           bytes, ring->slot_bytes);
-    return leati_service_back(ring, being_made.slot->place, bytes, err);
+    uint32_t place = being_made.slot->place;
+    bool backed = atomic_load_explicit(&ring->backed[place], memory_order_relaxed) >= bytes;
+    LEATI_TRY(leati_service_back(ring, place, bytes, err));
+    return backed ? enter_pages(being_made.maker, place, bytes, err) : LEAT_OK;
 }
 
 leat_status leati_maker_init(leati_maker *maker, leati_service *service, leat_error *err) {
     *maker = (leati_maker){.service = service};
+    const leati_ring *ring = &service->ring;
+    if (ring->elastic && ring->table->between_processes) {
+        maker->entered = leati_calloc((size_t)ring->place_count, sizeof *maker->entered);
+        if (!maker->entered)
+            return leati_fail_memory(err, (size_t)ring->place_count * sizeof *maker->entered,
+                                     "a worker's places");
+    }
     if (!service->rule.by_samples) return LEAT_OK;
     size_t count = (size_t)service->sequence.spec.batch_size;
     maker->numbers = leati_calloc(count, sizeof *maker->numbers);
-    return maker->numbers
-               ? LEAT_OK
-               : leati_fail_memory(err, count * sizeof *maker->numbers, "the numbers of a batch's samples");
+    if (maker->numbers) return LEAT_OK;
+    leati_maker_fini(maker);
+    return leati_fail_memory(err, count * sizeof *maker->numbers, "the numbers of a batch's samples");
 }
 
 void leati_maker_fini(leati_maker *maker) {
     leati_free(maker->numbers);
+    leati_free(maker->entered);
     maker->numbers = NULL;
+    maker->entered = NULL;
 }
 
 /* Sets up a full batch, as the documentation of leat_sequence promises. */
@@ -235,7 +260,7 @@ static leat_status call_sequence(leati_maker *maker, leati_slot *slot, leat_erro
     const leat_sequence *sequence = &maker->service->sequence;
     const leat_feed_position *at = &slot->job.position;
     leat_rng rng = leat_rng_for(maker->service->rule.seed, (uint64_t)at->pass, (uint64_t)at->index);
-    being_made.ring = &maker->service->ring;
+    being_made.maker = maker;
     being_made.slot = slot;
     leat_status status = sequence->next ? sequence->next(sequence->user, &rng, &slot->batch, err)
                          : slot->job.samples
@@ -291,6 +316,14 @@ static leat_status make_with_retries(leati_maker *maker, leati_slot *slot) {
 
 void leati_maker_make(leati_maker *maker, leati_slot *slot, int worker) {
     int64_t start = leati_now_ns();
+    if (atomic_load_explicit(&slot->discarded, memory_order_relaxed)) {
+        slot->worker = worker;
+        slot->retries = 0;
+        slot->status = LEAT_ESKIPPED;
+        slot->ended_ns = start;
+        slot->get_ns = 0;
+        return;
+    }
     atomic_store_explicit(&slot->started_ns, start, memory_order_relaxed);
     slot->worker = worker;
     slot->retries = 0;

@@ -13,6 +13,7 @@ typedef struct leati_maker {
     int64_t pass, samples;  /* arguments of `permutation`; samples 0: `permutation` is not set yet */
     int64_t *numbers;       /* numbers of a batch's samples; NULL if samples are not shuffled */
     leati_permutation permutation; /* of the samples */
+    size_t *entered; /* for each place of an elastic ring: the bytes that are in this process's page tables */
 } leati_maker;
 
 /* Errors: LEAT_ENOMEM; then nothing is left to free. */

@@ -32,6 +32,7 @@ void leati_ring_open_slot(leati_ring *ring, const leati_job *job) {
     slot->job = *job;
     slot->deaths = 0;
     slot->timeouts = 0;
+    atomic_store_explicit(&slot->discarded, 0, memory_order_relaxed);
     atomic_store_explicit(&slot->started_ns, 0, memory_order_relaxed);
     atomic_store_explicit(&slot->state, LEATI_SLOT_OPEN, memory_order_release);
 }

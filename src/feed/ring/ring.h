@@ -35,8 +35,10 @@ typedef struct leati_slot {
     uint32_t timeouts;          /* workers that were killed because this batch was late */
     uint32_t place;             /* the place of its tensors; the consumer changes it */
     _Atomic int64_t started_ns; /* when the worker began; 0 before */
-    leati_job job;              /* written by the consumer before OPEN */
-    int32_t status;             /* a leat_status; the worker writes it and all members below before READY */
+    _Atomic uint32_t
+        discarded;  /* 1: the consumer does not want the batch any more, and it need not be made */
+    leati_job job;  /* written by the consumer before OPEN */
+    int32_t status; /* a leat_status; the worker writes it and all members below before READY */
     int32_t worker;
     int32_t retries;
     int64_t get_ns, ended_ns;

@@ -42,7 +42,8 @@ typedef struct leati_worker_entry {
 typedef struct leati_worker_table_shared {
     alignas(LEATI_CACHE_LINE) leati_futex wake_futex;
     alignas(LEATI_CACHE_LINE) _Atomic uint32_t generation; /* workers of an earlier generation exit */
-    _Atomic uint32_t helper_runs; /* 0: a helper program has not come to leat_helper_run yet */
+    _Atomic uint32_t helper_renews; /* 1: the helper program can receive new data (leat_helper_serve) */
+    _Atomic uint32_t helper_runs;   /* 0: a helper program has not come to leat_helper_run yet */
 } leati_worker_table_shared;
 
 /* A worker table, as one process sees it. */

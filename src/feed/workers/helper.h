@@ -17,6 +17,10 @@
 #define LEATI_EXIT_PATIENCE_NS    INT64_C(10000000000)
 #define LEATI_STOPPED_PATIENCE_NS INT64_C(1000000000)
 
+/* What the caller writes to the control descriptor: the helper exits, or a helper program reads its record again. */
+#define LEATI_CONTROL_EXIT  UINT64_C(1)
+#define LEATI_CONTROL_RENEW (UINT64_C(1) << 32)
+
 /* The helper's data about a worker process. */
 typedef struct leati_child {
     pid_t pid;           /* 0: the worker does not run */
@@ -32,6 +36,7 @@ typedef struct leati_helper {
     pid_t pid;                     /* of the helper, in the caller; 0: it does not run */
     pid_t caller;                  /* the process that forked the helper */
     int control;                   /* an eventfd; the caller writes to it to make the helper exit */
+    int record;                    /* the memfd that tells a helper program its feeds; -1: none */
     int caller_pidfd;              /* used in the helper only; -1: the kernel does not support pidfds */
     const char *const *command;    /* the program that the helper is; NULL: a copy of the caller's process */
     leati_descriptors descriptors; /* the caller's descriptors that the helper closes */

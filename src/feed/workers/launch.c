@@ -137,6 +137,18 @@ leat_status leati_launch(leati_helper *helper, leat_error *err) {
         return leati_fail_errno(err, LEAT_EIO, errno, "cannot make the record of a feed's helper");
     leat_status status = write_record(helper, record, err);
     if (status == LEAT_OK) status = start_program(helper, record, err);
-    close(record);
+    if (status == LEAT_OK)
+        helper->record = record;
+    else
+        close(record);
     return status;
+}
+
+leat_status leati_launch_again(const leati_helper *helper, leat_error *err) {
+    if (lseek(helper->record, 0, SEEK_SET) != 0)
+        return leati_fail_errno(err, LEAT_EIO, errno, "cannot write the record of a feed's helper");
+    LEATI_TRY(write_record(helper, helper->record, err));
+    if (ftruncate(helper->record, (off_t)describe(helper).bytes) != 0)
+        return leati_fail_errno(err, LEAT_EIO, errno, "cannot write the record of a feed's helper");
+    return LEAT_OK;
 }

@@ -29,4 +29,7 @@ typedef struct leati_launched_feed {
  * LEAT_EIO, LEAT_ENOMEM. */
 leat_status leati_launch(leati_helper *helper, leat_error *err);
 
+/* Writes the record again, with new data and the new generation, for a program that runs already.  Errors: LEAT_EIO. */
+leat_status leati_launch_again(const leati_helper *helper, leat_error *err);
+
 #endif

@@ -3,6 +3,8 @@
 #include "leat/helper.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -24,6 +26,8 @@ struct leat_helper {
     leati_service **service_pointers; /* the array to which `work` points */
     leati_mapping *rings;
     leati_helper helper;
+    int descriptor;           /* of the record */
+    leat_sequence *sequences; /* for leat_helper_serve */
 };
 
 static const leati_launched_feed *launched_feed(const leat_helper *helper, int feed) {
@@ -98,8 +102,12 @@ leat_status leat_helper_open(leat_helper **out, int descriptor, leat_error *err)
     *out = NULL;
     leat_helper *helper = leati_calloc(1, sizeof *helper);
     if (!helper) return leati_fail_memory(err, sizeof *helper, "a feed's helper");
+    helper->descriptor = -1;
     leat_status status = map_record(helper, descriptor, err);
-    if (status == LEAT_OK) close(descriptor);
+    if (status == LEAT_OK) {
+        fcntl(descriptor, F_SETFD, FD_CLOEXEC);
+        helper->descriptor = descriptor;
+    }
     if (status == LEAT_OK) status = check_caller(helper, err);
     if (status == LEAT_OK) status = attach_all(helper, err);
     if (status == LEAT_OK)
@@ -116,6 +124,8 @@ void leat_helper_close(leat_helper **helper) {
     for (int i = 0; i < self->work.count; ++i) leati_mapping_destroy(&self->rings[i]);
     if (self->work.table.mapping.memory) leati_worker_table_fini(&self->work.table);
     if (self->record) munmap((void *)(uintptr_t)self->record, self->record_bytes);
+    if (self->descriptor >= 0) close(self->descriptor);
+    leati_free(self->sequences);
     leati_free(self->services);
     leati_free(self->service_pointers);
     leati_free(self->rings);
@@ -201,4 +211,58 @@ leat_status leat_helper_run(leat_helper *helper, const leat_sequence *sequences,
     atomic_store(&helper->work.table.shared->helper_runs, 1);
     leati_helper_run(&helper->helper);
     return LEAT_OK;
+}
+
+/* ---- new data ---- */
+
+/* Waits until the caller says what follows.  Returns true if that is new data; false if the helper shall exit, or the
+ * caller is gone. */
+static bool await_renewal(const leati_helper *run) {
+    uint64_t wanted = 0;
+    while (getppid() == run->caller) {
+        struct pollfd watched[] = {{.fd = run->control, .events = POLLIN},
+                                   {.fd = run->caller_pidfd, .events = POLLIN}};
+        int ready = poll(watched, 2, run->caller_pidfd < 0 ? 20 : -1);
+        if (ready < 0 && errno != EINTR) return false;
+        if (ready <= 0 || !watched[0].revents) continue;
+        if (read(run->control, &wanted, sizeof wanted) != sizeof wanted) continue;
+        return wanted % LEATI_CONTROL_RENEW == 0;
+    }
+    return false;
+}
+
+static leat_status read_record_again(leat_helper *helper, leat_error *err) {
+    atomic_store(&helper->work.table.shared->helper_runs,
+                 0); /* A caller that closes the feed does not wait. */
+    munmap((void *)(uintptr_t)helper->record, helper->record_bytes);
+    helper->record = NULL;
+    return map_record(helper, helper->descriptor, err);
+}
+
+static leat_status make_and_run(leat_helper *helper, leat_helper_make make, void *user, leat_error *err) {
+    memset(helper->sequences, 0, (size_t)helper->record->feed_count * sizeof *helper->sequences);
+    leat_status status = make(user, helper, helper->sequences, err);
+    if (status != LEAT_OK) {
+        leati_pool_work_fail(&helper->work, err);
+        return status;
+    }
+    return leat_helper_run(helper, helper->sequences, helper->record->feed_count, err);
+}
+
+leat_status leat_helper_serve(leat_helper *helper, leat_helper_make make, void *user, leat_error *err) {
+    leat_error why = {0};
+    LEATI_GIVEN(helper, err);
+    if (!make) return leati_fail(err, LEAT_EINVAL, "make is NULL, expected a function");
+    size_t count = (size_t)helper->record->feed_count;
+    helper->sequences = leati_calloc(count, sizeof *helper->sequences);
+    if (!helper->sequences)
+        return leati_fail_memory(err, count * sizeof *helper->sequences, "the sequences of a helper");
+    atomic_store(&helper->work.table.shared->helper_renews, 1);
+    leat_status status = make_and_run(helper, make, user, &why);
+    while (status == LEAT_OK && await_renewal(&helper->helper)) {
+        status = read_record_again(helper, &why);
+        if (status == LEAT_OK) status = make_and_run(helper, make, user, &why);
+    }
+    if (err) *err = why;
+    return status;
 }

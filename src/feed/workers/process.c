@@ -119,6 +119,7 @@ static void close_descriptor(int *fd) {
 static leat_status launch_helper(leati_helper *helper, leat_error *err) {
     share_mappings(helper->work, false);
     atomic_store(&helper->work->table.shared->helper_runs, 0);
+    atomic_store(&helper->work->table.shared->helper_renews, 0);
     return leati_launch(helper, err);
 }
 
@@ -142,6 +143,20 @@ leat_status leati_processes_start(leati_helper *helper, leati_pool_work *work, l
     close_descriptor(&helper->caller_pidfd);
     if (status != LEAT_OK) close_descriptor(&helper->control);
     return status;
+}
+
+static void write_control(const leati_helper *helper, uint64_t value) {
+    while (write(helper->control, &value, sizeof value) < 0 && errno == EINTR) continue;
+}
+
+bool leati_processes_renew(leati_helper *helper, leati_pool_work *work) {
+    if (!helper->command || helper->pid == 0 || !atomic_load(&work->table.shared->helper_renews))
+        return false;
+    leati_worker_table_retire(&work->table);
+    helper->generation = atomic_load(&work->table.shared->generation);
+    if (leati_launch_again(helper, NULL) != LEAT_OK) return false;
+    write_control(helper, LEATI_CONTROL_RENEW);
+    return true;
 }
 
 leat_status leati_processes_check(leati_helper *helper, leat_error *err) {
@@ -204,13 +219,13 @@ static pid_t await_helper(const leati_helper *helper, int *status) {
 
 void leati_processes_dismiss(leati_helper *helper, const leati_worker_table *table) {
     if (helper->pid == 0) return;
-    uint64_t leave = 1;
-    while (write(helper->control, &leave, sizeof leave) < 0 && errno == EINTR) continue;
+    write_control(helper, LEATI_CONTROL_EXIT);
     int status = 0;
     pid_t reaped = await_helper(helper, &status);
     if (reaped != helper->pid || !WIFEXITED(status)) await_orphans(table);
     helper->pid = 0;
     close_descriptor(&helper->control);
+    if (helper->command) close_descriptor(&helper->record);
 }
 
 void leati_processes_fini(leati_helper *helper) {

@@ -9,6 +9,10 @@
  * LEAT_ENOMEM. */
 leat_status leati_processes_start(leati_helper *helper, leati_pool_work *work, leat_error *err);
 
+/* Gives a helper program the new data of its feeds, and lets it fork new workers.  Returns false if there is no such
+ * program: then the workers are stopped and started. */
+bool leati_processes_renew(leati_helper *helper, leati_pool_work *work);
+
 /* Checks that the helper runs.  Errors: LEAT_EWORKER if it has died, and the workers with it. */
 leat_status leati_processes_check(leati_helper *helper, leat_error *err);
 

@@ -23,6 +23,13 @@ int leati_worker_pool_stop(leati_worker_pool *pool, int64_t patience_ns) {
     return leati_threads_join(&pool->threads, patience_ns);
 }
 
+leat_status leati_worker_pool_renew(leati_worker_pool *pool, leat_error *err) {
+    if (pool->work->table.between_processes && leati_processes_renew(&pool->helper, pool->work))
+        return LEAT_OK;
+    leati_worker_pool_stop(pool, -1);
+    return leati_worker_pool_start(pool, err);
+}
+
 void leati_worker_pool_fini(leati_worker_pool *pool) {
     leati_threads_fini(&pool->threads);
     leati_processes_fini(&pool->helper);

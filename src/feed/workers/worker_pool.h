@@ -23,6 +23,10 @@ leat_status leati_worker_pool_check(leati_worker_pool *pool, leat_error *err);
  * patience_ns if that is not negative.  Returns the number of threads that still run. */
 int leati_worker_pool_stop(leati_worker_pool *pool, int64_t patience_ns);
 
+/* Stops the workers and starts new ones, which see the data as it is now.  A helper program that can receive new data
+ * is kept: then the function does not wait.  Errors: LEAT_EIO, LEAT_ENOMEM. */
+leat_status leati_worker_pool_renew(leati_worker_pool *pool, leat_error *err);
+
 /* Frees the memory of a pool that was stopped. */
 void leati_worker_pool_fini(leati_worker_pool *pool);
 
