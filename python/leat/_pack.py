@@ -91,6 +91,35 @@ def pack(batch):
     return BATCH, pack_by_pickle(batch)
 
 
+def make_template(example):
+    """Returns the parts of batches like an example, for _native.begin_in_place; None if they need a pickle.
+
+    The example has arrays, or other objects that have a shape and a dtype, such as jax.ShapeDtypeStruct.
+    """
+    import numpy
+
+    if not all(_known):
+        learn_types()
+
+    def fill(value):
+        if isinstance(value, dict):
+            return {key: fill(part) for key, part in value.items()}
+        if type(value) in (list, tuple):
+            return type(value)(fill(part) for part in value)
+        if hasattr(value, "shape") and hasattr(value, "dtype"):
+            return numpy.empty(tuple(value.shape), numpy.dtype(value.dtype))
+        return value
+
+    return _native.encode_structure(fill(example))
+
+
+def begin_in_place(template):
+    """Returns a batch in the slot of the batch that this thread is making; its arrays have any content."""
+    if not _known[0]:
+        learn_types()
+    return _native.begin_in_place(template)
+
+
 def pack_by_pickle(batch):
     """Returns the parts of a batch: bytes and buffers."""
     buffers = []

@@ -10,6 +10,7 @@ import sys
 import threading
 
 from leat import _pack, random, workers
+from leat.errors import ArgumentError
 
 
 def default_collate(samples):
@@ -83,6 +84,7 @@ class _Source:
 
     def _try(self, numbers, key, stream):
         tries = 0
+        self._at = key, stream
         while True:
             random.begin(key, stream, self.seed_globals)
             try:
@@ -112,9 +114,41 @@ class Batches(_Source):
         return int(count)
 
     samples = None
+    _template = None  # the parts of a batch, for get_into
+
+    def __init__(self, data):
+        super().__init__(data)
+        self.into = callable(getattr(data, "get_into", None))
+        spec = getattr(data, "batch_spec", None)
+        if self.into and spec is not None:
+            self._template = self._make_template(spec() if callable(spec) else spec)
+        elif self.into and not hasattr(data, "__getitem__"):
+            raise ArgumentError(
+                "data with get_into needs a batch_spec, a batch whose arrays have the shapes and types of all batches,"
+                " or __getitem__, from which leat learns it"
+            )
 
     def call(self, number):
         return self.data[number]
+
+    def _make(self, number):
+        if not self.into:
+            return super()._make(number)
+        if self._template is None:
+            if number == 0:
+                return super()._make(0)
+            self._template = self._make_template(self.data[0])  # Another batch may be smaller, such as the last one.
+            random.begin(*self._at, self.seed_globals)
+        out = _pack.begin_in_place(self._template)
+        made = self.data.get_into(number, out, random.rng())
+        return (_pack.STRUCTURE, None) if made is None or made is out else _pack.pack(made)
+
+    @staticmethod
+    def _make_template(example):
+        template = _pack.make_template(example)
+        if template is None:
+            raise ArgumentError("get_into needs batches of dict, list, tuple, NumPy arrays, numbers and text alone")
+        return template
 
 
 class Samples(_Source):

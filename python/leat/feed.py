@@ -39,6 +39,7 @@ class Feed:
 
     data:
         - an object whose item i is batch i (keras.utils.Sequence, keras.utils.PyDataset, a list of batches);
+          With get_into(index, out, rng) it writes the batch into `out`, a batch in the memory that the caller receives;
         - with batch_size: an object whose item i is sample i (a map-style data set of torch), or arrays with a common
           first dimension, alone or in a dict, list or tuple;
         - an iterable, or a function without arguments that returns one: then one worker makes all batches;
@@ -361,7 +362,7 @@ def _choose_source(data, batch_size, collate, drop_last):
         return data._feed_source(batch_size, collate, drop_last)
     if batch_size is not None and collate is None and _sources.holds_arrays(data):
         return _sources.Arrays(data, batch_size, drop_last)
-    if hasattr(data, "__getitem__") and hasattr(data, "__len__"):
+    if hasattr(data, "__len__") and (hasattr(data, "__getitem__") or (hasattr(data, "get_into") and batch_size is None)):
         if batch_size is None:
             return _sources.Batches(data)
         return _sources.Samples(data, batch_size, collate, drop_last)

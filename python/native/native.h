@@ -46,6 +46,14 @@ PyObject *view_batch(leat_feed *feed, const leat_batch *batch, bool *copied);
 
 /* Creates a type and adds it to the module.  out: NULL allowed; receives a further reference. */
 int add_type(PyObject *module, const char *name, PyType_Spec *spec, PyObject **out);
+/* Returns a batch whose arrays view the memory of a slot in which a worker makes it: a structure (structure.c). */
+PyObject *view_being_made(const slot_header *header);
+
+/* begin_in_place([structure, array, ...]): lays the batch that this thread is making out like the parts of another batch
+ * and returns it: its arrays view the slot, and have any content.  `make` then returns (kind, None) if it has filled
+ * them. */
+PyObject *begin_in_place(PyObject *module, PyObject *parts);
+
 /* Returns a new object that views the memory of one part of a slot, and keeps the slot. */
 PyObject *view_part(PyObject *owner, const slot_part *where);
 

@@ -8,7 +8,8 @@
 
 typedef struct slot {
     PyObject ob_base;
-    leat_kept *kept; /* NULL: the memory is a copy */
+    leat_kept *kept; /* NULL: the memory is a copy, or borrowed */
+    bool borrowed;   /* the memory belongs to a batch that is being made */
     unsigned char *memory;
 } slot;
 
@@ -22,7 +23,7 @@ typedef struct part {
 static void slot_dealloc(PyObject *self) {
     slot *s = (slot *)self;
     PyTypeObject *type = Py_TYPE(self);
-    if (!s->kept) free(s->memory);
+    if (!s->kept && !s->borrowed) free(s->memory);
     leat_kept_release(&s->kept);
     freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
     release(self);
@@ -112,4 +113,14 @@ failed:
     Py_XDECREF(parts);
     Py_DECREF(owner);
     return NULL;
+}
+
+PyObject *view_being_made(const slot_header *header) {
+    PyObject *owner = allocate(slot_type);
+    if (!owner) return NULL;
+    ((slot *)owner)->borrowed = true;
+    ((slot *)owner)->memory = (unsigned char *)(uintptr_t)header;
+    PyObject *batch = build_structure(owner, header);
+    Py_DECREF(owner);
+    return batch;
 }

@@ -35,7 +35,7 @@ static uint64_t align(uint64_t bytes) {
 
 /* The parts of one batch, while they are copied. */
 typedef struct parcel {
-    uint64_t kind, bytes;
+    uint64_t kind;
     int count;
     Py_buffer *views;
 } parcel;
@@ -63,46 +63,141 @@ static int parcel_collect(parcel *p, PyObject *made) {
         PyErr_NoMemory();
         return -1;
     }
-    p->bytes = align(sizeof(slot_header) + (uint64_t)count * sizeof(slot_part));
     for (; p->count < (int)count; ++p->count) {
         PyObject *part = PyList_GetItem(parts, p->count);
         if (!part || PyObject_GetBuffer(part, &p->views[p->count], PyBUF_SIMPLE) != 0) return -1;
-        p->bytes += align((uint64_t)p->views[p->count].len);
     }
     return 0;
 }
 
-static void parcel_copy(const parcel *p, unsigned char *memory) {
-    slot_header *header = (void *)memory;
-    uint64_t offset = align(sizeof *header + (uint64_t)p->count * sizeof(slot_part));
-    header->kind = p->kind;
-    header->count = (uint64_t)p->count;
+/* The batch that this thread is making, and the bytes that it has in its slot already. */
+static _Thread_local struct {
+    leat_batch *batch;
+    uint64_t bytes; /* 0: none */
+} being_made;
+
+static uint64_t head_bytes(const parcel *p) {
+    uint64_t bytes = align(sizeof(slot_header) + (uint64_t)p->count * sizeof(slot_part));
+    return p->count > 0 ? bytes + align((uint64_t)p->views[0].len) : bytes;
+}
+
+static bool is_in_slot(const Py_buffer *view, const unsigned char *memory) {
+    uintptr_t at = (uintptr_t)view->buf, begin = (uintptr_t)memory;
+    return view->len > 0 && at >= begin && at < begin + being_made.bytes;
+}
+
+/* Lays the parts out: those that are in the slot already stay where they are.  Part 0 is the first one. */
+static void parcel_lay_out(const parcel *p, const unsigned char *memory, slot_part *out) {
+    uint64_t head = head_bytes(p), end = being_made.bytes > head ? align(being_made.bytes) : head;
     for (int i = 0; i < p->count; ++i) {
-        uint64_t bytes = (uint64_t)p->views[i].len;
-        header->parts[i] = (slot_part){offset, bytes};
-        if (bytes) memcpy(memory + offset, p->views[i].buf, bytes);
-        offset += align(bytes);
+        const Py_buffer *view = &p->views[i];
+        uint64_t bytes = (uint64_t)view->len, offset = (uint64_t)((uintptr_t)view->buf - (uintptr_t)memory);
+        if (i == 0)
+            out[i] = (slot_part){head - align(bytes), bytes};
+        else if (is_in_slot(view, memory) && offset >= head)
+            out[i] = (slot_part){offset, bytes};
+        else {
+            out[i] = (slot_part){end, bytes};
+            end += align(bytes);
+        }
     }
 }
 
-/* Writes the parts into the batch's slot; the last dimension of its tensor becomes as large as they need. */
+static uint64_t end_of(const parcel *p, const slot_part *parts) {
+    uint64_t end = head_bytes(p);
+    for (int i = 0; i < p->count; ++i) {
+        uint64_t part_end = align(parts[i].offset + parts[i].bytes);
+        if (part_end > end) end = part_end;
+    }
+    return end;
+}
+
+/* The arrays first: an array in the slot that lies where the header will be is copied away before. */
+static void parcel_copy(const parcel *p, const slot_part *parts, unsigned char *memory) {
+    slot_header *header = (void *)memory;
+    for (int i = p->count - 1; i >= 0; --i) {
+        unsigned char *to = memory + parts[i].offset;
+        if (parts[i].bytes && to != p->views[i].buf) memmove(to, p->views[i].buf, parts[i].bytes);
+    }
+    header->kind = p->kind;
+    header->count = (uint64_t)p->count;
+    for (int i = 0; i < p->count; ++i) header->parts[i] = parts[i];
+}
+
+static leat_status set_bytes(leat_batch *batch, uint64_t bytes, leat_error *err) {
+    uint64_t each = (bytes + (uint64_t)batch->size - 1) / (uint64_t)batch->size;
+    leat_status status = leat_batch_reserve(batch, each * (uint64_t)batch->size, err);
+    if (status == LEAT_OK) batch->tensors[0].shape[1] = (int64_t)each;
+    return status;
+}
+
+static leat_status write_parcel(const parcel *p, leat_batch *batch, leat_error *err) {
+    unsigned char *memory = batch->tensors[0].data;
+    slot_part *parts = PyMem_Calloc((size_t)p->count + 1, sizeof *parts);
+    if (!parts) return leat_error_set_text(err, LEAT_ENOMEM, "no memory for the parts of a batch");
+    parcel_lay_out(p, memory, parts);
+    leat_status status = set_bytes(batch, end_of(p, parts), err);
+    if (status == LEAT_OK) {
+        Py_BEGIN_ALLOW_THREADS parcel_copy(p, parts, memory);
+        Py_END_ALLOW_THREADS
+    }
+    PyMem_Free(parts);
+    return status;
+}
+
+/* Writes what `make` has returned into the batch's slot; the last dimension of its tensor becomes as large as the parts
+ * need. */
 static leat_status write_parts(PyObject *made, leat_batch *batch, leat_error *err) {
     parcel p = {0};
+    if (being_made.bytes && PyTuple_Check(made) && PyTuple_GetItem(made, 1) == Py_None) {
+        ((slot_header *)batch->tensors[0].data)->kind = KIND_STRUCTURE;
+        return set_bytes(batch, being_made.bytes, err);
+    }
     leat_status status = LEAT_OK;
     if (parcel_collect(&p, made) != 0)
         status = take_exception("the batch cannot be written", err);
-    else {
-        uint64_t each = (p.bytes + (uint64_t)batch->size - 1) / (uint64_t)batch->size;
-        status = leat_batch_reserve(batch, each * (uint64_t)batch->size, err);
-        if (status == LEAT_OK) {
-            batch->tensors[0].shape[1] = (int64_t)each;
-            unsigned char *memory = batch->tensors[0].data;
-            Py_BEGIN_ALLOW_THREADS parcel_copy(&p, memory);
-            Py_END_ALLOW_THREADS
-        }
-    }
+    else
+        status = write_parcel(&p, batch, err);
     parcel_clear(&p);
     return status;
+}
+
+/* Lays the slot out for the parts, and writes the header and part 0. */
+static PyObject *prepare_slot(const parcel *p, leat_batch *batch) {
+    leat_error err = {0};
+    unsigned char *memory = batch->tensors[0].data;
+    slot_header *header = (void *)memory;
+    slot_part *parts = PyMem_Calloc((size_t)p->count + 1, sizeof *parts);
+    if (!parts) return PyErr_NoMemory();
+    parcel_lay_out(p, memory, parts);
+    uint64_t bytes = end_of(p, parts);
+    if (set_bytes(batch, bytes, &err) != LEAT_OK) {
+        PyMem_Free(parts);
+        return raise_error(&err);
+    }
+    header->kind = KIND_STRUCTURE;
+    header->count = (uint64_t)p->count;
+    for (int i = 0; i < p->count; ++i) header->parts[i] = parts[i];
+    memcpy(memory + parts[0].offset, p->views[0].buf, (size_t)parts[0].bytes);
+    being_made.bytes = bytes;
+    PyMem_Free(parts);
+    return view_being_made(header);
+}
+
+PyObject *begin_in_place(PyObject *module, PyObject *parts) {
+    (void)module;
+    parcel p = {0};
+    PyObject *made = NULL, *out = NULL;
+    if (!being_made.batch) {
+        PyErr_SetString(PyExc_RuntimeError, "this thread makes no batch");
+        return NULL;
+    }
+    being_made.bytes = 0;
+    made = Py_BuildValue("iO", (int)KIND_STRUCTURE, parts);
+    if (made && parcel_collect(&p, made) == 0) out = prepare_slot(&p, being_made.batch);
+    parcel_clear(&p);
+    Py_XDECREF(made);
+    return out;
 }
 
 /* ---- the functions of the sequence ---- */
@@ -110,8 +205,11 @@ static leat_status write_parts(PyObject *made, leat_batch *batch, leat_error *er
 static leat_status call_make(const source *s, PyObject *numbers, const leat_rng *rng, leat_batch *batch,
                              bool generator, leat_error *err) {
     if (!numbers) return take_exception("make", err);
+    being_made.batch = batch;
+    being_made.bytes = 0;
     PyObject *made = PyObject_CallFunction(s->make, "OKK", numbers, (unsigned long long)rng->key,
                                            (unsigned long long)rng->counter[1]);
+    being_made.batch = NULL;
     Py_DECREF(numbers);
     if (!made) return take_exception("make", err);
     leat_status status = LEAT_OK;

@@ -231,6 +231,10 @@ static PyObject *read_array(reader *r) {
     int64_t rank = read_number(r), part = read_number(r);
     const char *format = read_bytes(r, MOST_FORMAT + 1);
     if (rank < 0 || !format) return NULL;
+    if (!array_type) {
+        PyErr_SetString(PyExc_RuntimeError, "the types of NumPy are not known");
+        return NULL;
+    }
     PyObject *data_type = PyDict_GetItemString(data_types, format); /* borrowed */
     if (!data_type || rank > MOST_RANK || part < 1 || (uint64_t)part >= r->header->count) {
         PyErr_SetString(PyExc_ValueError, "the structure of a batch is damaged");

@@ -49,6 +49,47 @@ class Batches:
         }
 
 
+class Into:
+    """Writes into the slot; the last batch is smaller."""
+
+    count = 9
+
+    def __len__(self):
+        return self.count
+
+    def fill(self, index, out, rng):
+        rows = 3 if index == self.count - 1 else 8
+        out["x"][:rows] = rng.random((rows, 5))
+        out["y"][0][:rows] = index
+        if rows == 8:
+            return None
+        return {"x": out["x"][:rows], "y": (out["y"][0][:rows],), "last": f"batch {index}" * 50}
+
+    def __getitem__(self, index):
+        out = {"x": numpy.empty((8, 5)), "y": (numpy.empty(8, numpy.int32),)}
+        made = self.fill(index, out, leat.rng())
+        return out if made is None else made
+
+
+class Declared(Into):
+    batch_spec = {"x": numpy.empty((8, 5)), "y": (numpy.empty(8, numpy.int32),)}
+
+    def get_into(self, index, out, rng):
+        if not 0 <= index < self.count or out["x"].shape != (8, 5):
+            raise ValueError(index)
+        return self.fill(index, out, rng)
+
+
+class Learnt(Into):
+    get_into = Declared.get_into
+
+
+class Twice(Batches):
+    def __getitem__(self, index):
+        x = numpy.ones(5)
+        return x, x
+
+
 class Globals(Batches):
     """Uses the global generators, as most augmentation code does."""
 

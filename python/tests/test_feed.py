@@ -69,6 +69,18 @@ class Contract(unittest.TestCase):
             self.assertEqual(sorted(int(y) for batch in batches for y in batch["y"]), list(range(103)))
             self.assertEqual(batches[0]["name"][0], f"sample {batches[0]['y'][0]}")
 
+    def test_batches_that_are_written_in_place(self):
+        expected = record(data_sets.Into(), workers=0, seed=3)
+        for data in (data_sets.Declared(), data_sets.Learnt()):
+            self.assertEqual(self.check_same(data, seed=3), expected)
+        with self.assertRaisesRegex(ValueError, "batch_spec"):
+            leat.Feed(type("Lacking", (), {"__len__": len, "get_into": None.__init__})())
+
+    def test_an_array_that_is_in_a_batch_twice_is_sent_once(self):
+        with leat.Feed(data_sets.Twice()) as feed:
+            x, y = next(iter(feed))
+        self.assertEqual(x.__array_interface__["data"], y.__array_interface__["data"])
+
     def test_drop_last(self):
         passes = self.check_same(data_sets.Samples(), [("process", 2)], seed=2, batch_size=10, drop_last=True)
         self.assertEqual(len(passes[0]), 10)
