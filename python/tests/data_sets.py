@@ -132,7 +132,9 @@ class Faulty:
         if index == 5 and not (self.marker and os.path.exists(self.marker)):
             if self.marker:
                 open(self.marker, "w").close()
-            getattr(self, self.fault)()
+            made = getattr(self, self.fault)()
+            if made is not None:
+                return made
         return numpy.arange(4) + index
 
     def raises(self):
@@ -144,6 +146,9 @@ class Faulty:
                 raise TypeError("never")
 
         raise Own("of this function")
+
+    def raises_unloadable(self):
+        raise Unloadable("one", "two")
 
     def exits(self):
         sys.exit(3)
@@ -167,6 +172,51 @@ class Faulty:
     def prints(self):
         print("x" * 10, end="")
         print("y" * 10, end="", file=sys.stderr)
+
+
+    def loops(self):
+        while True:
+            pass
+
+    def returns_lock(self):
+        return threading.Lock()
+
+    def returns_any_shape(self):
+        return numpy.zeros(tuple(numpy.random.randint(1, 9, size=numpy.random.randint(4))))
+
+    def returns_views(self):
+        return numpy.arange(1000).reshape(10, 100)[::-2, ::3].T
+
+    def closes_output(self):
+        os.close(1)
+        os.close(2)
+
+    def returns_much(self):
+        return numpy.zeros(300000000, numpy.uint8)
+
+    def changes_itself(self):
+        self.fault = "changes_itself"
+        self.history = getattr(self, "history", []) + [numpy.zeros(1000)]
+
+    def starts_threads(self):
+        for _ in range(3):
+            threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+
+    def stops_itself(self):
+        os.kill(os.getpid(), 19)
+
+    def recurses(self):
+        self.recurses()
+
+    def lacks_memory(self):
+        return numpy.zeros(1 << 60, numpy.uint8)
+
+
+class Unloadable(Exception):
+    """Can be pickled, but not unpickled."""
+
+    def __init__(self, one, two):
+        super().__init__(one)
 
 
 class ReturnsLock(Batches):
