@@ -120,6 +120,11 @@ typedef struct leat_feed_options {
     /* bytes for leat_helper_data in that program, in the same way; default NULL, 0 */
     const void *helper_data;
     size_t helper_data_bytes;
+    /** A worker process whose own memory, without what it shares with files or other processes by mappings, is larger
+     *  than this number of bytes ends after the batch that it is making, and a new process takes its place.  The memory
+     *  is looked at about ten times a second.  It does not apply to the worker of a generator, whose position would be
+     *  lost.  0 (default): no limit. */
+    size_t max_worker_memory;
 } leat_feed_options;
 
 /** The position of a batch in the stream.  Frozen. */
@@ -153,6 +158,7 @@ typedef struct leat_feed_stats {
     int64_t ring_bytes; /* memory of the ring, in bytes */
     int max_queue_size; /* batches that the ring holds in addition to the one in use */
     int workers;        /* number of workers that serve this feed */
+    int64_t replaced;   /* worker processes replaced because of max_worker_memory */
 } leat_feed_stats;
 
 /** The number of batches that were ready at one moment.  Frozen. */

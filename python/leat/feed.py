@@ -60,6 +60,8 @@ class Feed:
     bad_batch: "fail" or "skip", for a batch that cannot be made.
     timeout: seconds that a worker may take for a batch, or None.  A process is killed then, and the batch made again.
     max_deaths: worker processes that may die while they make one batch.
+    max_worker_rss: bytes of memory of its own that a worker process may have, or None.  A larger one is replaced after
+        its batch; stats()["replaced"] counts them.
     keep: batches that may be alive at the same time without being copied.
     seed_globals: seeds the global generators of Python, NumPy and torch before each batch.  Default: True, but False
         with worker threads, which share these generators.
@@ -87,6 +89,7 @@ class Feed:
         bad_batch="fail",
         timeout=None,
         max_deaths=3,
+        max_worker_rss=None,
         keep=8,
         seed_globals=None,
     ):
@@ -130,6 +133,7 @@ class Feed:
             deadline_ms=int(timeout * 1000) if timeout and workers else 0,
             max_deaths=max_deaths,
             skip=bad_batch == "skip",
+            max_memory=int(max_worker_rss or 0),
         )
         self._ended = self._fresh = False
         self._started = self._last = None

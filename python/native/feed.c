@@ -59,6 +59,11 @@ static char *const names[] = {"make",       "length",    "samples",  "end_pass",
                               "by_samples", "generator", "shuffle",  "window",   "seed",        "rank",
                               "world",      "remainder", "limit",    "passes",   "deadline_ms", "max_deaths",
                               "skip",       "at_pass",   "at_batch", "native",   NULL};
+static char *const names[] = {"make",       "length",     "samples", "end_pass", "command",     "data",
+                              "workers",    "kind",       "queue",   "kept",     "most_bytes",  "batch_size",
+                              "by_samples", "generator",  "shuffle", "window",   "seed",        "rank",
+                              "world",      "remainder",  "limit",   "passes",   "deadline_ms", "max_deaths",
+                              "skip",       "max_memory", "at_pass", "at_batch", NULL};
 
 typedef struct arguments {
     PyObject *make, *length, *samples, *end_pass, *command, *data, *native;
@@ -69,17 +74,20 @@ typedef struct arguments {
 } arguments;
 
 static int parse(arguments *a, PyObject *args, PyObject *named) {
-    long long window = 0, limit = 0, passes = 0, deadline = 0, pass = 0, batch = 0;
+    long long window = 0, limit = 0, passes = 0, deadline = 0, memory = 0, pass = 0, batch = 0;
     unsigned long long seed = 0;
     leat_feed_options *o = &a->options;
     leat_feed_options_init(o, sizeof *o);
     if (!PyArg_ParseTupleAndKeywords(args, named, "OOOOOOiiiiLLppiLKiiiLLLipLL|O", (char **)(uintptr_t)names,
+    if (!PyArg_ParseTupleAndKeywords(args, named, "OOOOOOiiiiLLppiLKiiiLLLipLLL", (char **)(uintptr_t)names,
                                      &a->make, &a->length, &a->samples, &a->end_pass, &a->command, &a->data,
                                      &o->workers, &a->kind, &o->max_queue_size, &o->kept_batches,
                                      &a->most_bytes, &a->batch_size, &a->by_samples, &a->generator,
                                      &a->shuffle, &window, &seed, &o->rank, &o->world, &a->remainder, &limit,
                                      &passes, &deadline, &o->faults.max_deaths, &a->skip, &pass, &batch,
                                      &a->native))
+                                     &passes, &deadline, &o->faults.max_deaths, &a->skip, &memory, &pass,
+                                     &batch))
         return -1;
     o->shuffle = (leat_shuffle)a->shuffle;
     o->remainder = (leat_remainder)a->remainder;
@@ -90,6 +98,8 @@ static int parse(arguments *a, PyObject *args, PyObject *named) {
     o->faults.deadline_ms = deadline;
     o->faults.bad_batch = a->skip ? LEAT_BAD_BATCH_SKIP : LEAT_BAD_BATCH_FAIL;
     o->elastic = !a->native;
+    o->elastic = true;
+    o->max_worker_memory = memory > 0 ? (size_t)memory : 0;
     o->use_multiprocessing = a->kind == SOURCE_PROCESSES;
     a->at = (leat_feed_position){.pass = pass, .ordinal = batch};
     return 0;
@@ -409,7 +419,7 @@ static PyObject *feed_stats(PyObject *self, PyObject *nothing) {
     const feed *f = (feed *)self;
     leat_feed_stats s;
     leat_feed_stats_get_into(f->feed, &s, sizeof s);
-    return Py_BuildValue("{sLsLsLsLs(LLLL)sLs(LLLL)sLsLsLsLsLsisisisL}", "batches", (long long)s.batches,
+    return Py_BuildValue("{sLsLsLsLs(LLLL)sLs(LLLL)sLsLsLsLsLsisisisLsL}", "batches", (long long)s.batches,
                          "bytes", (long long)s.bytes, "starved", (long long)s.starved, "wait_ns",
                          (long long)s.wait_ns, "wait", (long long)s.wait.p50, (long long)s.wait.p90,
                          (long long)s.wait.p99, (long long)s.wait.max, "get_ns", (long long)s.get_ns, "get",
@@ -417,7 +427,8 @@ static PyObject *feed_stats(PyObject *self, PyObject *nothing) {
                          (long long)s.get.max, "worker_deaths", (long long)s.worker_deaths, "timeouts",
                          (long long)s.timeouts, "retries", (long long)s.retries, "skips", (long long)s.skips,
                          "ring_bytes", (long long)s.ring_bytes, "max_queue_size", s.max_queue_size, "workers",
-                         s.workers, "ready", leat_feed_ready_count(f->feed), "copied", f->copied);
+                         s.workers, "ready", leat_feed_ready_count(f->feed), "copied", f->copied, "replaced",
+                         (long long)s.replaced);
 }
 
 /* set_data(bytes): what helper programs that start from now on receive; for end_pass. */

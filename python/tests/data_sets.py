@@ -219,6 +219,17 @@ class Unloadable(Exception):
         super().__init__(one)
 
 
+class Leaking(Batches):
+    """Each batch leaks 8 MB."""
+
+    leaked = []
+
+    def __getitem__(self, index):
+        self.leaked.append(numpy.ones(1 << 20))
+        time.sleep(0.02)
+        return index, os.getpid()
+
+
 class ReturnsLock(Batches):
     def __getitem__(self, index):
         return threading.Lock()

@@ -262,6 +262,16 @@ class Faults(unittest.TestCase):
         time.sleep(2)  # Until the thread has made its batch and has ended.
         self.assertEqual(len(record(data_sets.Batches(), kind="thread", workers=2, seed=1)[0]), 17)
 
+    def test_large_workers_are_replaced(self):
+        for kind in ("process", "fork"):
+            with leat.Feed(data_sets.Leaking(60), kind=kind, workers=1, max_worker_rss=150 << 20, seed=1) as feed:
+                batches = list(feed)
+                stats = feed.stats()
+            self.assertEqual([index for index, _ in batches], list(range(60)))
+            self.assertGreater(len({pid for _, pid in batches}), 1)
+            self.assertEqual(len({pid for _, pid in batches}), stats["replaced"] + 1)
+            self.assertEqual(stats["worker_deaths"], 0)
+
     def test_strange_behaviour(self):
         self.assertEqual(self.take("closes_stdin", self.marker)[0], list(range(12)))
 

@@ -38,6 +38,7 @@ static leat_status adopt_config(leat_feed *feed, const leat_feed_config *config,
     service->faults = options->faults;
     service->max_queue_size = options->max_queue_size;
     service->kept_batches = options->kept_batches;
+    service->max_worker_memory = options->max_worker_memory;
     service->helper_data = options->helper_data;
     service->helper_data_bytes = options->helper_data_bytes;
     feed->order =

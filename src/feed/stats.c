@@ -74,7 +74,8 @@ static leat_feed_stats stats_of(const leat_feed *feed) {
                              .ring_bytes =
                                  here || !ring->elastic ? (int64_t)leati_service_bytes(&feed->service) : 0,
                              .max_queue_size = feed->service.max_queue_size,
-                             .workers = leati_feed_is_inline(feed) ? 0 : ring->table->count};
+                             .workers = leati_feed_is_inline(feed) ? 0 : ring->table->count,
+                             .replaced = here ? atomic_load(&ring->shared->replaced) : 0};
 }
 
 void leat_feed_stats_get_into(const leat_feed *feed, leat_feed_stats *out, size_t size) {

@@ -34,3 +34,16 @@ bool leati_process_is_stopped(pid_t pid) {
     leati_process_stat process;
     return leati_process_stat_read(&process, pid) && process.state == 'T';
 }
+
+size_t leati_process_private_bytes(void) {
+    char text[128];
+    int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return 0;
+    ssize_t bytes = read(fd, text, sizeof text - 1);
+    close(fd);
+    if (bytes <= 0) return 0;
+    text[bytes] = '\0';
+    unsigned long long all = 0, resident = 0, shared = 0;
+    if (sscanf(text, "%llu %llu %llu", &all, &resident, &shared) != 3 || resident < shared) return 0;
+    return (size_t)(resident - shared) * (size_t)sysconf(_SC_PAGESIZE);
+}

@@ -62,7 +62,8 @@ typedef struct leati_ring_shared {
     _Atomic uint64_t state_version; /* how often `state` was replaced */
     /* Numbers of workers that died, or were killed because they were late, with a batch of this ring or with none. */
     _Atomic int64_t deaths, timeouts;
-    leat_error failure; /* the error of the whole feed, not of one batch */
+    _Atomic int64_t replaced; /* number of workers that ended because they needed too much memory */
+    leat_error failure;       /* the error of the whole feed, not of one batch */
 } leati_ring_shared;
 
 /* A ring, as one process sees it.  The mapping has the same address in all processes, so that copies of this struct

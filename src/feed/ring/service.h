@@ -14,9 +14,10 @@ typedef struct leati_service {
     leat_sequence sequence;
     leati_order_rule rule;
     leat_faults faults;
-    int max_queue_size;      /* from the options, or as many batches as options.memory holds */
-    int kept_batches;        /* from the options */
-    const void *helper_data; /* from the options */
+    int max_queue_size;       /* from the options, or as many batches as options.memory holds */
+    int kept_batches;         /* from the options */
+    size_t max_worker_memory; /* from the options */
+    const void *helper_data;  /* from the options */
     size_t helper_data_bytes;
 } leati_service;
 

@@ -24,6 +24,7 @@ typedef enum leati_worker_phase {
     LEATI_WORKER_STARTING,
     LEATI_WORKER_RUNNING,
     LEATI_WORKER_REFUSED, /* worker_init failed */
+    LEATI_WORKER_LARGE,   /* the process has too much memory, and ends for another one */
     LEATI_WORKER_GONE     /* the worker is a thread and makes no further batch */
 } leati_worker_phase;
 

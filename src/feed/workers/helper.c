@@ -204,8 +204,10 @@ static void on_death(leati_helper *helper, int number, int status) {
     child->pid = 0;
     atomic_store(&work->table.workers[number].pid, 0);
     if (must_exit(helper)) return;
-    count_death(helper, number, status);
-    count_early_death(helper, number, status);
+    if (atomic_load(&work->table.workers[number].phase) != LEATI_WORKER_LARGE) {
+        count_death(helper, number, status);
+        count_early_death(helper, number, status);
+    }
     for (int i = 0; i < work->count; ++i) leati_ring_nudge_consumer(&work->services[i]->ring);
     if (!must_exit(helper)) spawn(helper, number);
 }

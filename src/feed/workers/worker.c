@@ -6,10 +6,12 @@
 #include <stdio.h>
 
 #include "base/os/clock.h"
+#include "base/os/process_stat.h"
 #include "base/error.h"
 #include "base/memory.h"
 
-#define SPINS 64 /* checks between two yields */
+#define LOOK_NS INT64_C(100000000) /* between two looks at the memory of a worker process */
+#define SPINS   64                 /* checks between two yields */
 
 bool leati_pool_work_is_over(const leati_pool_work *work, uint32_t generation) {
     if (atomic_load(&work->table.shared->generation) != generation) return true;
@@ -182,6 +184,20 @@ static void make_and_publish(const leati_worker *worker, leati_maker *maker, lea
     leati_ring_publish(&maker->service->ring, slot);
 }
 
+/* Returns true, and says so in the worker table, if this process has more memory than the feed allows. */
+static bool is_too_large(leati_worker *worker, const leati_service *service) {
+    if (!service->max_worker_memory || !worker->work->table.between_processes) return false;
+    int64_t now_ns = leati_now_ns();
+    if (now_ns - worker->looked_ns < LOOK_NS) return false;
+    worker->looked_ns = now_ns;
+    for (int i = 0; i < worker->work->count; ++i)
+        if (worker->work->services[i]->ring.owner == worker->number) return false;
+    if (leati_process_private_bytes() <= service->max_worker_memory) return false;
+    atomic_fetch_add(&service->ring.shared->replaced, 1);
+    atomic_store(&worker->work->table.workers[worker->number].phase, LEATI_WORKER_LARGE);
+    return true;
+}
+
 leat_status leati_worker_run(leati_worker *worker, leat_error *err) {
     const leati_worker_table *table = &worker->work->table;
     leati_maker *maker = NULL;
@@ -193,10 +209,12 @@ leat_status leati_worker_run(leati_worker *worker, leat_error *err) {
     leati_slot *slot = table->between_processes ? find_inherited(worker, &maker) : NULL;
     while (status == LEAT_OK && !is_over(worker)) {
         if (!slot) slot = claim(worker, &maker);
-        if (slot)
-            make_and_publish(worker, maker, slot);
-        else
+        if (!slot)
             rest_until_woken(worker);
+        else {
+            make_and_publish(worker, maker, slot);
+            if (is_too_large(worker, maker->service)) break;
+        }
         slot = NULL;
     }
     leati_worker_end(worker);

@@ -17,6 +17,7 @@ typedef struct leati_worker {
     leati_maker *makers; /* one for each service */
     int maker_count;
     int number;
+    int64_t looked_ns;   /* when the process looked at its memory */
     uint32_t generation; /* of the worker table when this worker was started */
 } leati_worker;
 
