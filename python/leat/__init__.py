@@ -28,6 +28,8 @@ from leat.errors import (
 )
 from leat.feed import Feed
 from leat.random import rng
+from leat.report import progress
+from leat.tuning import Trial, Tuning, tune
 from leat.workers import WorkerInfo, worker_info
 
 __version__ = _version()
@@ -86,6 +88,10 @@ __all__ = [
     "StoppedError",
     "WorkerError",
     "WorkerInfo",
+    "Trial",
+    "Tuning",
+    "progress",
     "rng",
+    "tune",
     "worker_info",
 ]

@@ -9,7 +9,7 @@ import sys
 import time
 import weakref
 
-from leat import _helper, _native, _pack, _sources, workers as _workers
+from leat import _helper, _native, _pack, _sources, report, workers as _workers
 from leat.errors import ArgumentError, DataError, Error, PickleError
 
 _KINDS = {"thread": 1, "process": 2, "fork": 2}
@@ -65,6 +65,7 @@ class Feed:
     keep: batches that may be alive at the same time without being copied.
     seed_globals: seeds the global generators of Python, NumPy and torch before each batch.  Default: True, but False
         with worker threads, which share these generators.
+    trace: path of a file that records what each worker did and when, for ui.perfetto.dev; see also trace().
 
     Use it as a context manager, or call close().  A feed serves one thread at a time.
     """
@@ -92,6 +93,7 @@ class Feed:
         max_worker_rss=None,
         keep=8,
         seed_globals=None,
+        trace=None,
     ):
         self._native = None
         _pack.learn_types()
@@ -134,6 +136,7 @@ class Feed:
             max_deaths=max_deaths,
             skip=bad_batch == "skip",
             max_memory=int(max_worker_rss or 0),
+            trace=os.fspath(trace) if trace is not None else None,
         )
         self._ended = self._fresh = False
         self._started = self._last = None
@@ -303,13 +306,49 @@ class Feed:
         """
         return self._get_native().stats()
 
+    def trace(self, path):
+        """Records from now on what each worker did and when, in a file that ui.perfetto.dev and chrome://tracing open.
+
+        The feed is opened anew for it, at its position.  None ends the recording; closing the feed does so, too.
+        """
+        native = self._get_native()
+        at = native.next_position()
+        if self._source.generator and at[1] > 0:
+            raise Error("an iterable that has begun cannot be traced: pass trace=path to leat.Feed")
+        self._options["trace"] = os.fspath(path) if path is not None else None
+        fresh = self._fresh or 0 < at[1] < (0 if self._source.generator else native.length())
+        self._reopen(at[0], at[1])
+        self._fresh = fresh or at[1] == 0
+
+    def show(self, **arguments):
+        """Iterates over one pass with a progress display: leat.progress(feed)."""
+        return report.progress(self, **arguments)
+
+    @property
+    def is_open(self):
+        """True until close()."""
+        return self._native is not None
+
+    @property
+    def has_more(self):
+        """False if the stream has ended: after the last of `passes`, of an iterable, or with an error."""
+        return self._native is not None and not self._ended
+
+    def waiting(self):
+        """Returns the share of the time, 0 to 1, that the caller waited for data between its first and last batch."""
+        if self._started is None or self._last is None or self._last <= self._started:
+            return 0.0
+        return min(1.0, self.stats()["wait_ns"] / 1e9 / (self._last - self._started))
+
+    def _repr_html_(self):
+        return report.make_html(self)
+
     def verdict(self):
         """Returns a sentence that says whether the caller waited for data."""
         stats = self.stats()
         if self._started is None or self._last is None or stats["batches"] < 2:
             return "Too few batches were taken to tell."
-        elapsed = self._last - self._started
-        share = min(1.0, stats["wait_ns"] / 1e9 / elapsed) if elapsed > 0 else 0.0
+        elapsed, share = self._last - self._started, self.waiting()
         advice = " More workers, or cheaper batches, would help." if share >= 0.05 and stats["workers"] else ""
         return (
             f"The caller waited {100 * share:.0f} % of the time for data"

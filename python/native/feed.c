@@ -13,6 +13,7 @@ typedef struct feed {
     source *functions; /* threads that are still making a batch after closing keep it */
     PyObject *data;    /* bytes for the helper program */
     PyObject *source;  /* the data of a native source, or NULL */
+    leat_trace *trace; /* NULL: none */
     char **command;    /* NULL at the end; NULL: none */
     bool holds_lock;   /* processes are forked while passes end: the interpreter's lock is held then */
     bool busy;         /* a thread is in a call */
@@ -63,12 +64,13 @@ static char *const names[] = {"make",       "length",     "samples", "end_pass",
                               "workers",    "kind",       "queue",   "kept",     "most_bytes",  "batch_size",
                               "by_samples", "generator",  "shuffle", "window",   "seed",        "rank",
                               "world",      "remainder",  "limit",   "passes",   "deadline_ms", "max_deaths",
-                              "skip",       "max_memory", "at_pass", "at_batch", NULL};
+                              "skip",       "max_memory", "trace",   "at_pass",  "at_batch",    NULL};
 
 typedef struct arguments {
     PyObject *make, *length, *samples, *end_pass, *command, *data, *native;
     int by_samples, generator, kind, shuffle, remainder, skip;
     long long most_bytes, batch_size;
+    const char *trace; /* a path, or NULL */
     leat_feed_options options;
     leat_feed_position at;
 } arguments;
@@ -80,6 +82,7 @@ static int parse(arguments *a, PyObject *args, PyObject *named) {
     leat_feed_options_init(o, sizeof *o);
     if (!PyArg_ParseTupleAndKeywords(args, named, "OOOOOOiiiiLLppiLKiiiLLLipLL|O", (char **)(uintptr_t)names,
     if (!PyArg_ParseTupleAndKeywords(args, named, "OOOOOOiiiiLLppiLKiiiLLLipLLL", (char **)(uintptr_t)names,
+    if (!PyArg_ParseTupleAndKeywords(args, named, "OOOOOOiiiiLLppiLKiiiLLLipLzLL", (char **)(uintptr_t)names,
                                      &a->make, &a->length, &a->samples, &a->end_pass, &a->command, &a->data,
                                      &o->workers, &a->kind, &o->max_queue_size, &o->kept_batches,
                                      &a->most_bytes, &a->batch_size, &a->by_samples, &a->generator,
@@ -88,6 +91,8 @@ static int parse(arguments *a, PyObject *args, PyObject *named) {
                                      &a->native))
                                      &passes, &deadline, &o->faults.max_deaths, &a->skip, &memory, &pass,
                                      &batch))
+                                     &passes, &deadline, &o->faults.max_deaths, &a->skip, &memory, &a->trace,
+                                     &pass, &batch))
         return -1;
     o->shuffle = (leat_shuffle)a->shuffle;
     o->remainder = (leat_remainder)a->remainder;
@@ -162,6 +167,11 @@ static int prepare_feed(feed *self, arguments *a, leat_sequence *sequence) {
     a->options.helper_command = (const char *const *)self->command;
     a->options.helper_data = bytes;
     a->options.helper_data_bytes = (size_t)count;
+    if (a->trace && leat_trace_open(&self->trace, a->trace, &err) != LEAT_OK) {
+        raise_error(&err);
+        return -1;
+    }
+    a->options.trace = self->trace;
     self->holds_lock = a->kind == SOURCE_PROCESSES && self->functions->end_pass;
     return 0;
 }
@@ -262,6 +272,11 @@ static int close_feed(feed *self) {
     }
     leave_source(self);
     return 0;
+    if (left) self->functions = NULL; /* Neither it nor its objects are freed. */
+    leat_error err = {0};
+    if (leat_trace_close(&self->trace, &err) == LEAT_OK) return 0;
+    raise_error(&err);
+    return -1;
 }
 
 static void free_functions(source *functions) {
@@ -276,7 +291,7 @@ static void free_functions(source *functions) {
 static void feed_dealloc(PyObject *object) {
     feed *self = (feed *)object;
     PyTypeObject *type = Py_TYPE(object);
-    close_feed(self);
+    if (close_feed(self) != 0) PyErr_Clear();
     free_functions(self->functions);
     Py_XDECREF(self->data);
     free_command(self);

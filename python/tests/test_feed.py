@@ -2,6 +2,9 @@
 """The feed's contract under Python."""
 
 import gc
+import io
+import itertools
+import json
 import os
 import pickle
 import random
@@ -12,6 +15,7 @@ import tempfile
 import threading
 import time
 import unittest
+from xml.etree import ElementTree
 
 import numpy
 
@@ -508,6 +512,79 @@ class Figures(unittest.TestCase):
             self.assertRegex(feed.verdict(), r"waited \d+ % of the time for data \(20 batches")
             self.assertEqual(len(feed), 20)
             self.assertIn("1 workers", repr(feed))
+
+    def test_trace(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "trace.json")
+            with leat.Feed(data_sets.Batches(20), seed=1) as feed:
+                expected = [pickle.dumps(batch) for batch in feed]
+                feed.load_state_dict({"leat": 1, "seed": 1, "pass": 0, "batch": 0})
+                seen = [pickle.dumps(batch) for batch in itertools.islice(feed, 5)]
+                feed.trace(path)  # in the middle of a pass
+                seen += [pickle.dumps(batch) for batch in feed]
+                feed.trace(None)
+                self.assertEqual(seen, expected)
+                self.assertEqual(len(list(feed)), 20)
+            with open(path) as file:
+                events = json.load(file)
+            self.assertIn("leat-worker/0", json.dumps(events))
+            self.assertGreaterEqual(json.dumps(events).count('"made"'), 15)
+            with self.assertRaisesRegex(leat.Error, "folder"):
+                leat.Feed(data_sets.Batches(), trace=os.path.join(folder, "no folder", "trace"))
+
+    def test_progress(self):
+        for data, text in ((data_sets.Batches(20), r"batch 20/20 \[#{30}\] .*waiting \d+ %"), (data_sets.Numbers(9), "batch 9 ")):
+            file = io.StringIO()
+            with leat.Feed(data) as feed:
+                count = sum(1 for _ in feed.show(file=file))
+            self.assertRegex(file.getvalue(), text)
+            self.assertEqual(file.getvalue().count("\n"), 1)
+            self.assertEqual(file.getvalue().split()[1].split("/")[0], str(count))
+        terminal = io.StringIO()
+        terminal.isatty = lambda: True
+        with leat.Feed(data_sets.Slow(10, 0.01)) as feed:
+            list(leat.progress(feed, file=terminal, every=0))
+        self.assertGreater(terminal.getvalue().count("\r"), 5)
+
+    def test_html(self):
+        with leat.Feed(data_sets.Slow(10, 0.01)) as feed:
+            list(feed)
+            text = feed._repr_html_()
+            self.assertIn("<svg", text)
+            self.assertIn("The caller waited", text)
+            ElementTree.fromstring(text)
+        self.assertIn("closed", feed._repr_html_())
+
+    def test_tuning(self):
+        trials = [
+            leat.Trial(0, "process", 10, 60.0, 0.5),
+            leat.Trial(1, "process", 10, 98.0, 0.1),
+            leat.Trial(2, "process", 10, 100.0, 0.0),
+        ]
+        self.assertEqual(leat.Tuning(trials).best, {"workers": 1, "max_queue_size": 10, "kind": "process"})
+        calls = []
+        tuning = leat.tune(data_sets.Batches(), step=calls.append, workers=(0, 2), seconds=0.2, seed=1)
+        self.assertEqual([trial.workers for trial in tuning.trials[:2]], [0, 2])
+        self.assertTrue(all(trial.rate > 0 for trial in tuning.trials))
+        self.assertIn("best", repr(tuning))
+        ElementTree.fromstring(tuning._repr_html_())
+        with leat.Feed(data_sets.Batches(), **tuning.best) as feed:
+            self.assertEqual(feed.workers, tuning.best["workers"])
+        self.assertTrue(calls)
+        once = leat.tune(
+            make_feed=lambda **setting: leat.Feed(data_sets.Batches(), passes=1, **setting), workers=(1,), kinds=("thread",)
+        )
+        self.assertEqual(once.best["kind"], "thread")
+
+    def test_arrays_are_passed_on_without_a_copy(self):
+        with leat.Feed(data_sets.Growing()) as feed:
+            for batch in feed:
+                last = batch
+        other = numpy.from_dlpack(last)
+        self.assertEqual(other.__array_interface__["data"][0], last.__array_interface__["data"][0])
+        del batch, last
+        gc.collect()
+        self.assertTrue((other == 39).all())
 
     def test_rng_belongs_to_batches(self):
         self.assertRaises(RuntimeError, leat.rng)

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a feed shows of itself: a progress display while its batches are taken, and a report for notebooks."""
+
+import html
+import shutil
+import sys
+import time
+
+_WIDTH = 30  # columns of the bar
+
+
+def _find_notebook():
+    """Returns IPython's display module in a notebook, otherwise None."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None and hasattr(ipython, "get_ipython") else None
+    if shell is None or type(shell).__name__ != "ZMQInteractiveShell":
+        return None
+    from IPython import display
+
+    return display
+
+
+def _format_rate(rate):
+    return f"{rate:.0f}/s" if rate >= 10 else f"{rate:.2g}/s" if rate >= 1 or rate == 0 else f"{1 / rate:.2g} s each"
+
+
+class _Line:
+    """One line of text that changes: on a terminal, or in a notebook."""
+
+    def __init__(self, file):
+        self.file = file if file is not None else sys.stderr
+        self.notebook = _find_notebook() if file is None else None
+        self.live = self.notebook is not None or bool(getattr(self.file, "isatty", lambda: False)())
+        self.handle = None
+
+    def show(self, text, end=False):
+        if self.notebook is not None:
+            markup = self.notebook.HTML(f"<pre>{html.escape(text)}</pre>")
+            if self.handle is None:
+                self.handle = self.notebook.display(markup, display_id=True)
+            else:
+                self.handle.update(markup)
+        elif self.live:
+            columns = shutil.get_terminal_size().columns - 1
+            self.file.write("\r" + text[:columns].ljust(columns) + ("\n" if end else ""))
+            self.file.flush()
+        elif end:  # A file or a pipe gets the last state alone.
+            self.file.write(text + "\n")
+            self.file.flush()
+
+
+def _describe(done, total, waited, elapsed):
+    share = min(1.0, waited / elapsed) if elapsed > 0 else 0.0
+    rate = done / elapsed if elapsed > 0 else 0.0
+    figures = f"{_format_rate(rate)}, waiting {100 * share:.0f} %"
+    if not total:
+        return f"batch {done}  {figures}"
+    filled = _WIDTH * done // total
+    left = (total - done) * elapsed / done if done else 0
+    return f"batch {done}/{total} [{'#' * filled}{'.' * (_WIDTH - filled)}] {figures}, {left:.0f} s left"
+
+
+def progress(feed, file=None, every=0.1):
+    """Iterates over one pass of a feed, and shows how far it is, the rate, and the share of time spent waiting.
+
+        for batch in leat.progress(feed):
+            step(batch)
+
+    It draws a bar on a terminal or in a notebook; elsewhere it writes one line at the end.  file: default sys.stderr.
+    every: seconds between two updates.
+    """
+    line = _Line(file)
+    try:
+        total = len(feed) - feed.state_dict()["batch"] % len(feed)
+    except Exception:  # An iterable has no length.
+        total = 0
+    begin, waited_before = time.perf_counter(), feed.stats()["wait_ns"]
+    drawn, done = begin, 0
+
+    def describe():
+        return _describe(done, total, (feed.stats()["wait_ns"] - waited_before) / 1e9, time.perf_counter() - begin)
+
+    try:
+        for batch in feed:
+            yield batch
+            done += 1
+            now = time.perf_counter()
+            if line.live and now - drawn >= every:
+                line.show(describe())
+                drawn = now
+    finally:
+        if feed.is_open:
+            line.show(describe(), end=True)
+
+
+def _bar(share):
+    """Returns an inline picture of the share of the time that the caller waited."""
+    width, height = 320, 18
+    waited = round(width * share)
+    return (
+        f'<svg width="{width}" height="{height}" role="img" aria-label="{100 * share:.0f} % waiting">'
+        f'<rect width="{width}" height="{height}" fill="#2a7f62"/>'
+        f'<rect width="{waited}" height="{height}" fill="#c0392b"/>'
+        f"<title>red: waiting for data, green: everything else</title></svg>"
+    )
+
+
+def make_html(feed):
+    """Returns a feed's verdict and its figures as HTML."""
+    if not feed.is_open:
+        return f"<pre>{html.escape(repr(feed))}</pre>"
+    stats, share = feed.stats(), feed.waiting()
+    rows = [
+        ("batches", f"{stats['batches']:,}"),
+        ("bytes", f"{stats['bytes']:,}"),
+        ("workers", f"{stats['workers']} ({feed.kind})"),
+        ("ready now", f"{stats['ready']} of {stats['max_queue_size']}"),
+        ("making a batch, median / 99 %", f"{stats['get'][0] / 1e6:.3g} / {stats['get'][2] / 1e6:.3g} ms"),
+        ("waiting for a batch, median / 99 %", f"{stats['wait'][0] / 1e6:.3g} / {stats['wait'][2] / 1e6:.3g} ms"),
+        ("memory of the ring", f"{stats['ring_bytes'] / 1e6:.1f} MB"),
+        ("copied", f"{stats['copied']:,}"),
+        ("deaths, late, replaced", f"{stats['worker_deaths']}, {stats['timeouts']}, {stats['replaced']}"),
+        ("retries, skipped", f"{stats['retries']}, {stats['skips']}"),
+    ]
+    table = "".join(f"<tr><th>{html.escape(name)}</th><td>{html.escape(value)}</td></tr>" for name, value in rows)
+    return (
+        f"<div><b>{html.escape(repr(feed))}</b><p>{html.escape(feed.verdict())}</p>{_bar(share)}"
+        f"<table>{table}</table></div>"
+    )
