@@ -2,8 +2,12 @@
 """The helper program of a feed: a fresh interpreter with one thread, from which the worker processes are forked."""
 
 import gc
+import os
 import pickle
 import sys
+import sysconfig
+
+from leat import _native
 
 _importing_main = False
 _prepared = False
@@ -25,7 +29,16 @@ def _load(payload):
     described = source.describe() if hasattr(source, "describe") else None
     gc.collect()
     gc.freeze()  # The collector would otherwise write to all objects, and each worker would have copies of them.
+    if getattr(source, "is_constant", False) and _can_be_immortal():
+        _native.make_immortal(source.data)
     return described or (source.make, source.samples or len, source.by_samples, source.generator)
+
+
+def _can_be_immortal():
+    """Returns True for a CPython whose objects need not count references, with its usual layout of objects."""
+    is_usual = sys.implementation.name == "cpython" and sys.maxsize > 1 << 32 and sys.byteorder == "little"
+    has_lock = getattr(sys, "_is_gil_enabled", lambda: True)() and not sysconfig.get_config_var("Py_GIL_DISABLED")
+    return sys.version_info >= (3, 12) and is_usual and has_lock and not hasattr(sys, "gettotalrefcount")
 
 
 def _prepare(preparation):
@@ -42,15 +55,15 @@ def _prepare(preparation):
 
 
 def main():
-    from leat import _native
-
     try:
         _native.run_helper(int(sys.argv[-1]), _load)
     except BaseException:
         import traceback
 
         traceback.print_exc()
-        sys.exit(1)
+        sys.stderr.flush()
+        os._exit(1)
+    os._exit(0)  # The interpreter's end would meet objects that are not counted.
 
 
 if __name__ == "__main__":

@@ -52,6 +52,7 @@ class _Source:
     retries = 0
     skips = False
     seed_globals = True
+    is_constant = True  # The data does not change between passes, so that the helper never frees it.
     keeps_globals = False  # The batches are made by the caller, whose global generators must stay as they are.
 
     info = None  # the WorkerInfo of worker processes

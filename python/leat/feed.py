@@ -111,6 +111,7 @@ class Feed:
         self._source.seed_globals = seed_globals if seed_globals is not None else not workers or kind != "thread"
         self._source.keeps_globals = not workers
         self._data = data
+        self._source.is_constant = not _sources.overrides_end(data)
         self.workers = 1 if self._source.generator and workers else workers
         self.kind = kind if workers else "inline"
         self.seed = _random.SystemRandom().getrandbits(63) if seed is None else int(seed)

@@ -181,7 +181,10 @@ static int open_feed(feed *self, arguments *a) {
     leat_sequence sequence;
     if (a->native) return open_native(self, a);
     if (prepare_feed(self, a, &sequence) != 0) return -1;
-    if (leat_feed_open_at(&self->feed, &sequence, &a->options, &a->at, &err) == LEAT_OK) return 0;
+    set_leat_forks(a->kind == SOURCE_PROCESSES);
+    leat_status status = leat_feed_open_at(&self->feed, &sequence, &a->options, &a->at, &err);
+    set_leat_forks(false);
+    if (status == LEAT_OK) return 0;
     raise_error(&err);
     return -1;
 }
@@ -342,9 +345,11 @@ static int await(feed *self, bool *more) {
 static int end_pass(feed *self) {
     leat_error err = {0};
     leat_status status = LEAT_OK;
-    if (self->holds_lock)
+    if (self->holds_lock) {
+        set_leat_forks(true);
         status = leat_feed_end_pass(self->feed, &err);
-    else {
+        set_leat_forks(false);
+    } else {
         Py_BEGIN_ALLOW_THREADS status = leat_feed_end_pass(self->feed, &err);
         Py_END_ALLOW_THREADS
     }

@@ -50,11 +50,15 @@ static leat_status make_sequences(void *user, const leat_helper *helper, leat_se
     maker *m = user;
     size_t bytes = 0;
     const void *data = leat_helper_data(helper, 0, &bytes);
+    set_leat_forks(false); /* unpickling may start programs */
     Py_XDECREF(m->described);
     m->described = NULL;
     m->described = PyObject_CallFunction(m->factory, "y#", data, (Py_ssize_t)bytes);
     int count = leat_helper_feed_count(helper);
-    if (m->described && fill_all(sequences, m->functions, m->described, count) == 0) return LEAT_OK;
+    if (m->described && fill_all(sequences, m->functions, m->described, count) == 0) {
+        set_leat_forks(true);
+        return LEAT_OK;
+    }
     return report(err);
 }
 
@@ -64,6 +68,7 @@ static PyObject *serve(leat_helper *helper, PyObject *factory) {
     m.functions = PyMem_Calloc((size_t)leat_helper_feed_count(helper), sizeof *m.functions);
     if (!m.functions) return PyErr_NoMemory();
     leat_status status = leat_helper_serve(helper, make_sequences, &m, &err);
+    set_leat_forks(false);
     Py_XDECREF(m.described);
     PyMem_Free(m.functions);
     if (status != LEAT_OK) return raise_error(&err);

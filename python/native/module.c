@@ -50,6 +50,7 @@ static PyMethodDef functions[] = {
     {"random_key", random_key, METH_VARARGS, "Returns the key and the stream of (seed, pass, index)."},
     {"open_together", open_together, METH_VARARGS, "Opens feeds that share their worker processes."},
     {"encode_structure", encode_structure, METH_O, "Returns the parts of a batch, or None."},
+    {"make_immortal", make_immortal, METH_O, "Stops the counting of references to an object's parts."},
     {"begin_in_place", begin_in_place, METH_O, "Returns a batch in the slot, to be filled."},
     {"set_array_types", set_array_types, METH_VARARGS, "Sets the types of NumPy and torch."},
     {"run_helper", run_helper, METH_VARARGS, "Runs the helper program of a feed until the feed is closed."},
@@ -92,6 +93,10 @@ PyMODINIT_FUNC MODULE_INIT(void);
 PyMODINIT_FUNC MODULE_INIT(void) {
     PyObject *module = PyModule_Create(&definition);
     if (!module) return NULL;
+    if (watch_forks() != 0) {
+        Py_DECREF(module);
+        return PyErr_NoMemory();
+    }
     if (add_type(module, "Feed", &feed_spec, NULL) == 0 &&
         add_type(module, "Slot", &slot_spec, &slot_type) == 0 &&
         add_type(module, "Part", &part_spec, &part_type) == 0 && trainer_add(module) == 0)

@@ -67,6 +67,14 @@ PyObject *set_array_types(PyObject *module, PyObject *args);
 extern PyType_Spec feed_spec, slot_spec, part_spec;
 extern PyObject *slot_type, *part_type;
 
+/* Lets the interpreter know of forks that leat makes.  Returns 0, or an error number. */
+int watch_forks(void);
+/* Sets that the forks of this thread, which holds the interpreter's lock, are those of leat, or not. */
+void set_leat_forks(bool on);
+
+/* make_immortal(object): its objects are not counted any more, for CPython 3.12 and later.  Returns their number. */
+PyObject *make_immortal(PyObject *module, PyObject *root);
+
 PyObject *run_helper(PyObject *module, PyObject *args);
 PyObject *open_together(PyObject *module, PyObject *args);
 

@@ -2,6 +2,7 @@
 /* A leat_sequence whose functions are Python's. */
 #include "native.h"
 
+#include <pthread.h>
 #include <string.h>
 
 /* ---- exceptions ---- */
@@ -200,6 +201,31 @@ PyObject *begin_in_place(PyObject *module, PyObject *parts) {
     return out;
 }
 
+/* ---- forks ---- */
+
+/* True while forks of this thread are those of leat: the interpreter must be told of them, as it is of os.fork. */
+static _Thread_local bool leat_forks;
+
+void set_leat_forks(bool on) {
+    leat_forks = on;
+}
+
+static void before_fork(void) {
+    if (leat_forks) PyOS_BeforeFork();
+}
+
+static void after_fork_in_parent(void) {
+    if (leat_forks) PyOS_AfterFork_Parent();
+}
+
+static void after_fork_in_child(void) {
+    if (leat_forks) PyOS_AfterFork_Child();
+}
+
+int watch_forks(void) {
+    return pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+}
+
 /* ---- the functions of the sequence ---- */
 
 static leat_status call_make(const source *s, PyObject *numbers, const leat_rng *rng, leat_batch *batch,
@@ -279,7 +305,10 @@ static leat_status next(void *user, leat_rng *rng, leat_batch *batch, leat_error
 /* Calls a function without arguments that returns a number; -1 if it fails, and the exception stays set. */
 static int64_t call_number(PyObject *function) {
     PyGILState_STATE state = PyGILState_Ensure();
+    bool forks = leat_forks;
+    leat_forks = false; /* The data may fork, too. */
     PyObject *made = PyObject_CallFunction(function, NULL);
+    leat_forks = forks;
     int64_t number = made ? PyLong_AsLongLong(made) : -1;
     Py_XDECREF(made);
     PyGILState_Release(state);
@@ -296,7 +325,10 @@ static int64_t samples(void *user) {
 
 static leat_status end_pass(void *user, int64_t pass, leat_error *err) {
     PyGILState_STATE state = PyGILState_Ensure();
+    bool forks = leat_forks;
+    leat_forks = false;
     PyObject *made = PyObject_CallFunction(((source *)user)->end_pass, "L", (long long)pass);
+    leat_forks = forks;
     /* The exception stays set: the caller, a method of the feed, raises it. */
     leat_status status = made ? LEAT_OK : leat_error_set_text(err, LEAT_EUSER, "on_epoch_end failed");
     Py_XDECREF(made);
@@ -312,7 +344,7 @@ static leat_status begin_worker(void *user, int worker, leat_error *err) {
     const source *s = user;
     (void)err;
     (void)worker;
-    if (s->workers == SOURCE_PROCESSES) PyOS_AfterFork_Child();
+    if (s->workers == SOURCE_PROCESSES) leat_forks = false;
     if (s->workers != SOURCE_THREADS) return LEAT_OK;
     PyGILState_Ensure();
     PyEval_SaveThread();
