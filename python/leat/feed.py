@@ -300,10 +300,10 @@ class Feed:
     # ---- figures ----
 
     def stats(self):
-        """Returns measurements since the feed was opened, or since it continued elsewhere: a dict.
+        """Returns measurements since the feed was opened: a dict.
 
         Times are in nanoseconds; `wait` and `get` are (50 %, 90 %, 99 %, largest); `copied` counts the batches that were
-        copied, because more than `keep` batches were alive.
+        copied, because more than `keep` batches were alive, and `replaced` the workers larger than max_worker_rss.
         """
         return self._get_native().stats()
 
