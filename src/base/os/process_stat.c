@@ -43,7 +43,9 @@ size_t leati_process_private_bytes(void) {
     close(fd);
     if (bytes <= 0) return 0;
     text[bytes] = '\0';
-    unsigned long long all = 0, resident = 0, shared = 0;
-    if (sscanf(text, "%llu %llu %llu", &all, &resident, &shared) != 3 || resident < shared) return 0;
+    char *rest = text;
+    strtoull(rest, &rest, 10); /* the size of the address space */
+    unsigned long long resident = strtoull(rest, &rest, 10), shared = strtoull(rest, &rest, 10);
+    if (resident < shared) return 0;
     return (size_t)(resident - shared) * (size_t)sysconf(_SC_PAGESIZE);
 }
