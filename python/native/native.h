@@ -49,9 +49,9 @@ int add_type(PyObject *module, const char *name, PyType_Spec *spec, PyObject **o
 /* Returns a batch whose arrays view the memory of a slot in which a worker makes it: a structure (structure.c). */
 PyObject *view_being_made(const slot_header *header);
 
-/* begin_in_place([structure, array, ...]): lays the batch that this thread is making out like the parts of another batch
- * and returns it: its arrays view the slot, and have any content.  `make` then returns (kind, None) if it has filled
- * them. */
+/* begin_in_place([structure, array, ...]): lays the batch that this thread is making out like another batch, which has
+ * these parts, and returns it: its arrays view the slot, and have any content.  `make` then returns (kind, None) if it
+ * has filled them. */
 PyObject *begin_in_place(PyObject *module, PyObject *parts);
 
 /* Returns a new object that views the memory of one part of a slot, and keeps the slot. */

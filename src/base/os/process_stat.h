@@ -18,8 +18,8 @@ typedef struct leati_process_stat {
 /* Reads the state of a process.  Returns false if there is no such process, or no /proc. */
 bool leati_process_stat_read(leati_process_stat *out, pid_t pid);
 
-/* Returns the bytes of memory of this process that no other process maps, apart from copies that fork shares; 0 if there
- * is no /proc. */
+/* Returns the bytes of memory of this process that no other process maps, apart from copies that fork shares; 0 if
+ * there is no /proc. */
 size_t leati_process_private_bytes(void);
 
 /* Returns true if the process is stopped by a signal such as SIGSTOP. */
