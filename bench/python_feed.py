@@ -117,7 +117,11 @@ class Torch:
 
         torch.set_num_threads(1)
         self.loader = self.load(
-            data, batch_size=None, num_workers=workers, persistent_workers=self.persistent, prefetch_factor=queue // workers
+            data,
+            batch_size=None,
+            num_workers=workers,
+            persistent_workers=self.persistent,
+            prefetch_factor=queue // workers,
         )
 
     @staticmethod
@@ -190,9 +194,9 @@ def measure_payload(make, row, queue):
     for _ in range(3):
         for _ in loader.run_pass():
             pass
-    figures = {"us": (time.perf_counter() - start) / 3 / count * 1e6, "cpu": (time.thread_time() - cpu) / 3 / count * 1e6}
+    elapsed, used = time.perf_counter() - start, time.thread_time() - cpu
     loader.close()
-    return figures
+    return {"us": elapsed / 3 / count * 1e6, "cpu": used / 3 / count * 1e6}
 
 
 def measure_consumer(make, row, queue):

@@ -406,7 +406,8 @@ def _choose_source(data, batch_size, collate, drop_last):
         return data._feed_source(batch_size, collate, drop_last)
     if batch_size is not None and collate is None and _sources.holds_arrays(data):
         return _sources.Arrays(data, batch_size, drop_last)
-    if hasattr(data, "__len__") and (hasattr(data, "__getitem__") or (hasattr(data, "get_into") and batch_size is None)):
+    has_items = hasattr(data, "__getitem__") or (batch_size is None and hasattr(data, "get_into"))
+    if has_items and hasattr(data, "__len__"):
         if batch_size is None:
             return _sources.Batches(data)
         return _sources.Samples(data, batch_size, collate, drop_last)

@@ -79,7 +79,9 @@ def _measure(make_feed, step, seconds, setting):
     return Trial(setting["workers"], setting["kind"], setting["max_queue_size"], rate, share)
 
 
-def tune(data=None, batch_size=None, *, step=None, seconds=2.0, workers=None, kinds=("process",), make_feed=None, **more):
+def tune(
+    data=None, batch_size=None, *, step=None, seconds=2.0, workers=None, kinds=("process",), make_feed=None, **more
+):
     """Tries numbers of workers and queues, and returns a Tuning: feed = leat.Feed(data, **leat.tune(data).best).
 
     data, batch_size, more: as for leat.Feed.

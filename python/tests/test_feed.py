@@ -533,7 +533,8 @@ class Figures(unittest.TestCase):
                 leat.Feed(data_sets.Batches(), trace=os.path.join(folder, "no folder", "trace"))
 
     def test_progress(self):
-        for data, text in ((data_sets.Batches(20), r"batch 20/20 \[#{30}\] .*waiting \d+ %"), (data_sets.Numbers(9), "batch 9 ")):
+        cases = (data_sets.Batches(20), r"batch 20/20 \[#{30}\] .*waiting \d+ %"), (data_sets.Numbers(9), "batch 9 ")
+        for data, text in cases:
             file = io.StringIO()
             with leat.Feed(data) as feed:
                 count = sum(1 for _ in feed.show(file=file))
@@ -572,7 +573,9 @@ class Figures(unittest.TestCase):
             self.assertEqual(feed.workers, tuning.best["workers"])
         self.assertTrue(calls)
         once = leat.tune(
-            make_feed=lambda **setting: leat.Feed(data_sets.Batches(), passes=1, **setting), workers=(1,), kinds=("thread",)
+            make_feed=lambda **setting: leat.Feed(data_sets.Batches(), passes=1, **setting),
+            workers=(1,),
+            kinds=("thread",),
         )
         self.assertEqual(once.best["kind"], "thread")
 
