@@ -55,16 +55,12 @@ static void take_function(PyObject **out, PyObject *function) {
     *out = function;
 }
 
-static char *const names[] = {"make",       "length",    "samples",  "end_pass", "command",     "data",
-                              "workers",    "kind",      "queue",    "kept",     "most_bytes",  "batch_size",
-                              "by_samples", "generator", "shuffle",  "window",   "seed",        "rank",
-                              "world",      "remainder", "limit",    "passes",   "deadline_ms", "max_deaths",
-                              "skip",       "at_pass",   "at_batch", "native",   NULL};
 static char *const names[] = {"make",       "length",     "samples", "end_pass", "command",     "data",
                               "workers",    "kind",       "queue",   "kept",     "most_bytes",  "batch_size",
                               "by_samples", "generator",  "shuffle", "window",   "seed",        "rank",
                               "world",      "remainder",  "limit",   "passes",   "deadline_ms", "max_deaths",
-                              "skip",       "max_memory", "trace",   "at_pass",  "at_batch",    NULL};
+                              "skip",       "max_memory", "trace",   "at_pass",  "at_batch",    "native",
+                              NULL};
 
 typedef struct arguments {
     PyObject *make, *length, *samples, *end_pass, *command, *data, *native;
@@ -80,19 +76,12 @@ static int parse(arguments *a, PyObject *args, PyObject *named) {
     unsigned long long seed = 0;
     leat_feed_options *o = &a->options;
     leat_feed_options_init(o, sizeof *o);
-    if (!PyArg_ParseTupleAndKeywords(args, named, "OOOOOOiiiiLLppiLKiiiLLLipLL|O", (char **)(uintptr_t)names,
-    if (!PyArg_ParseTupleAndKeywords(args, named, "OOOOOOiiiiLLppiLKiiiLLLipLLL", (char **)(uintptr_t)names,
-    if (!PyArg_ParseTupleAndKeywords(args, named, "OOOOOOiiiiLLppiLKiiiLLLipLzLL", (char **)(uintptr_t)names,
-                                     &a->make, &a->length, &a->samples, &a->end_pass, &a->command, &a->data,
-                                     &o->workers, &a->kind, &o->max_queue_size, &o->kept_batches,
-                                     &a->most_bytes, &a->batch_size, &a->by_samples, &a->generator,
-                                     &a->shuffle, &window, &seed, &o->rank, &o->world, &a->remainder, &limit,
-                                     &passes, &deadline, &o->faults.max_deaths, &a->skip, &pass, &batch,
-                                     &a->native))
-                                     &passes, &deadline, &o->faults.max_deaths, &a->skip, &memory, &pass,
-                                     &batch))
-                                     &passes, &deadline, &o->faults.max_deaths, &a->skip, &memory, &a->trace,
-                                     &pass, &batch))
+    if (!PyArg_ParseTupleAndKeywords(
+            args, named, "OOOOOOiiiiLLppiLKiiiLLLipLzLL|O", (char **)(uintptr_t)names, &a->make, &a->length,
+            &a->samples, &a->end_pass, &a->command, &a->data, &o->workers, &a->kind, &o->max_queue_size,
+            &o->kept_batches, &a->most_bytes, &a->batch_size, &a->by_samples, &a->generator, &a->shuffle,
+            &window, &seed, &o->rank, &o->world, &a->remainder, &limit, &passes, &deadline,
+            &o->faults.max_deaths, &a->skip, &memory, &a->trace, &pass, &batch, &a->native))
         return -1;
     o->shuffle = (leat_shuffle)a->shuffle;
     o->remainder = (leat_remainder)a->remainder;
@@ -103,7 +92,6 @@ static int parse(arguments *a, PyObject *args, PyObject *named) {
     o->faults.deadline_ms = deadline;
     o->faults.bad_batch = a->skip ? LEAT_BAD_BATCH_SKIP : LEAT_BAD_BATCH_FAIL;
     o->elastic = !a->native;
-    o->elastic = true;
     o->max_worker_memory = memory > 0 ? (size_t)memory : 0;
     o->use_multiprocessing = a->kind == SOURCE_PROCESSES;
     a->at = (leat_feed_position){.pass = pass, .ordinal = batch};
@@ -146,6 +134,17 @@ static PyObject *view_tensors(PyObject *from, leat_feed *opened, const leat_batc
 }
 #endif
 
+/* Begins to record, if the feed has a path of a trace. */
+static int open_trace(feed *self, arguments *a) {
+    leat_error err = {0};
+    if (a->trace && leat_trace_open(&self->trace, a->trace, &err) != LEAT_OK) {
+        raise_error(&err);
+        return -1;
+    }
+    a->options.trace = self->trace;
+    return 0;
+}
+
 /* Sets up what a feed needs before it is opened. */
 static int prepare_feed(feed *self, arguments *a, leat_sequence *sequence) {
     self->functions = PyMem_Calloc(1, sizeof *self->functions);
@@ -167,11 +166,6 @@ static int prepare_feed(feed *self, arguments *a, leat_sequence *sequence) {
     a->options.helper_command = (const char *const *)self->command;
     a->options.helper_data = bytes;
     a->options.helper_data_bytes = (size_t)count;
-    if (a->trace && leat_trace_open(&self->trace, a->trace, &err) != LEAT_OK) {
-        raise_error(&err);
-        return -1;
-    }
-    a->options.trace = self->trace;
     self->holds_lock = a->kind == SOURCE_PROCESSES && self->functions->end_pass;
     return 0;
 }
@@ -179,6 +173,7 @@ static int prepare_feed(feed *self, arguments *a, leat_sequence *sequence) {
 static int open_feed(feed *self, arguments *a) {
     leat_error err = {0};
     leat_sequence sequence;
+    if (open_trace(self, a) != 0) return -1;
     if (a->native) return open_native(self, a);
     if (prepare_feed(self, a, &sequence) != 0) return -1;
     set_leat_forks(a->kind == SOURCE_PROCESSES);
@@ -213,14 +208,17 @@ static int open_all(opening *o, PyObject *made, PyObject *described, int count) 
     for (int i = 0; ready && i < count; ++i) {
         feed *self = (feed *)PyList_GetItem(made, i);
         ready = parse(&o->all[i], nothing, PyList_GetItem(described, i)) == 0 &&
-                prepare_feed(self, &o->all[i], &o->sequences[i]) == 0;
+                open_trace(self, &o->all[i]) == 0 && prepare_feed(self, &o->all[i], &o->sequences[i]) == 0;
         if (i > 0) o->sequences[i].worker_init = NULL; /* It is called once for each worker process. */
         o->configs[i] = (leat_feed_config){&o->sequences[i], &o->all[i].options, {0}};
     }
     Py_XDECREF(nothing);
     leat_error err = {0};
     if (!ready) return -1;
-    if (leat_feed_open_together(o->feeds, o->configs, count, &err) != LEAT_OK) {
+    set_leat_forks(o->all[0].kind == SOURCE_PROCESSES);
+    leat_status status = leat_feed_open_together(o->feeds, o->configs, count, &err);
+    set_leat_forks(false);
+    if (status != LEAT_OK) {
         raise_error(&err);
         return -1;
     }
@@ -274,8 +272,6 @@ static int close_feed(feed *self) {
         self->source = NULL;
     }
     leave_source(self);
-    return 0;
-    if (left) self->functions = NULL; /* Neither it nor its objects are freed. */
     leat_error err = {0};
     if (leat_trace_close(&self->trace, &err) == LEAT_OK) return 0;
     raise_error(&err);

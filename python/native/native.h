@@ -46,6 +46,7 @@ PyObject *view_batch(leat_feed *feed, const leat_batch *batch, bool *copied);
 
 /* Creates a type and adds it to the module.  out: NULL allowed; receives a further reference. */
 int add_type(PyObject *module, const char *name, PyType_Spec *spec, PyObject **out);
+
 /* Returns a batch whose arrays view the memory of a slot in which a worker makes it: a structure (structure.c). */
 PyObject *view_being_made(const slot_header *header);
 
