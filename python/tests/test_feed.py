@@ -604,7 +604,8 @@ class Together(unittest.TestCase):
         options = dict(
             length=None, samples=None, end_pass=None, command=None, data=None, workers=3, kind=2, queue=2, kept=4,
             most_bytes=1 << 29, batch_size=1, by_samples=False, generator=True, shuffle=0, window=0, seed=0, rank=0,
-            world=1, remainder=0, limit=0, passes=0, deadline_ms=0, max_deaths=3, skip=False, at_pass=0, at_batch=0,
+            world=1, remainder=0, limit=0, passes=0, deadline_ms=0, max_deaths=3, skip=False, max_memory=0,
+            trace=None, at_pass=0, at_batch=0,
         )
         before = resources()
         feeds = _native.open_together(_native.Feed, [dict(options, make=maker(number)) for number in range(3)])

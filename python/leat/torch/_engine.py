@@ -9,7 +9,7 @@ import signal
 import sys
 import time
 
-from leat import _helper, _native
+from leat import _helper, _native, _pack
 from leat import feed as _feed
 from leat.errors import Error, LateError, PickleError, WorkerError
 from leat.torch import _source
@@ -111,6 +111,7 @@ class Engine:
 
     def open(self, iterable):
         """Starts the workers.  The first tasks must have been posted."""
+        _pack.learn_types()
         launch = _source.Launch(self.board, self.packed, self.seed, iterable)
         command = payload = None
         if self.kind == "process":
@@ -160,6 +161,8 @@ class Engine:
             deadline_ms=int(self.timeout * 1000),
             max_deaths=self.options["max_deaths"],
             skip=False,
+            max_memory=0,
+            trace=None,
             at_pass=0,
             at_batch=0,
         )

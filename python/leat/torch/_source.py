@@ -12,20 +12,18 @@ from torch.utils.data import _utils
 from leat import _native, _pack, random, workers
 
 TASK = struct.Struct("<QQQQ")  # version of the data set, seed, pass, number of the batch; the indices follow
-BATCH, EXCEPTION = _pack.BATCH, _pack.EXCEPTION  # kinds of what a worker delivers
+BATCH, EXCEPTION, STRUCTURE = _pack.BATCH, _pack.EXCEPTION, _pack.STRUCTURE  # kinds of what a worker delivers
 VOID, SKIPPED, END, READY = 16, 17, 18, 19
 
 _default_collate = _utils.collate.default_collate
 
 
-def pack(batch):
-    """Returns (kind, parts) of a batch."""
-    return BATCH, _pack.pack(batch)
+pack = _pack.pack
 
 
 def unpack(kind, parts):
     """Returns the batch of a kind and its parts; its arrays view the parts."""
-    return _pack.unpack(parts)
+    return parts if kind == STRUCTURE else _pack.unpack(parts)
 
 
 def is_stateful(value):
