@@ -1,16 +1,33 @@
 # What leat links, each as an imported target.  Debian's package of each: tools/packages.
 find_package(Threads REQUIRED)
-# `pip install .` builds the feed alone where a library of the trainer is missing.
+# `pip install .` shows what CMake prints only if it fails: one message names all packages that are missing.
 if(DEFINED SKBUILD AND NOT LEAT_FEED_ONLY)
+  set(missing "")
   find_package(PkgConfig)
-  if(PKG_CONFIG_FOUND)
-    pkg_check_modules(trainer_libraries QUIET jansson>=2.13 zlib hdf5-serial libxxhash>=0.8 libmd)
+  foreach(needed IN ITEMS "jansson>=2.13 libjansson-dev" "zlib zlib1g-dev" "hdf5-serial libhdf5-dev"
+      "libxxhash>=0.8 libxxhash-dev" "libmd libmd-dev")
+    string(REPLACE " " ";" needed "${needed}")
+    list(GET needed 0 module)
+    list(GET needed 1 package)
+    if(PKG_CONFIG_FOUND)
+      pkg_check_modules(leat_has_${package} QUIET ${module})
+    endif()
+    if(NOT leat_has_${package}_FOUND)
+      string(APPEND missing " ${package}")
+    endif()
+  endforeach()
+  if(NOT PKG_CONFIG_FOUND)
+    set(missing " pkgconf${missing}")
   endif()
   find_library(DNNL_LIBRARY dnnl)
-  if(NOT trainer_libraries_FOUND OR (LEAT_ONEDNN AND NOT DNNL_LIBRARY))
-    message(WARNING "leat.Model and leat.Predictor are left out: they need jansson, zlib, HDF5, xxhash, libmd and oneDNN with "
-      "their headers (tools/packages names Debian's packages).  leat.Feed is built.")
-    set(LEAT_FEED_ONLY ON)
+  if(LEAT_ONEDNN AND NOT DNNL_LIBRARY)
+    string(APPEND missing " libdnnl-dev")
+  endif()
+  if(missing)
+    message(FATAL_ERROR "leat needs libraries that were not found.  Debian's packages of them:\n"
+      "    apt install${missing}\n"
+      "leat.Feed alone needs none of them:\n"
+      "    pip install . -C cmake.define.LEAT_FEED_ONLY=ON")
   endif()
 endif()
 if(LEAT_FEED_ONLY)
