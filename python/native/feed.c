@@ -5,6 +5,7 @@
 #include "trainer.h"
 #endif
 
+#include <stdatomic.h>
 #include <string.h>
 
 typedef struct feed {
@@ -16,7 +17,7 @@ typedef struct feed {
     leat_trace *trace; /* NULL: none */
     char **command;    /* NULL at the end; NULL: none */
     bool holds_lock;   /* processes are forked while passes end: the interpreter's lock is held then */
-    bool busy;         /* a thread is in a call */
+    atomic_bool busy;  /* a thread is in a call, or closes the feed: no other thread may write `feed` */
     long long copied;  /* batches that were copied, because too many others were alive */
 } feed;
 
@@ -256,13 +257,16 @@ PyObject *open_together(PyObject *module, PyObject *args) {
 }
 
 static int close_feed(feed *self) {
-    leat_feed *closing = self->feed;
+    leat_feed *closing = NULL;
     int left = 0;
-    if (self->busy) {
+    if (atomic_exchange(&self->busy, true)) {
         PyErr_SetString(PyExc_RuntimeError, "another thread waits for a batch of this feed");
         return -1;
     }
+    Py_BEGIN_CRITICAL_SECTION(self);
+    closing = self->feed;
     self->feed = NULL;
+    Py_END_CRITICAL_SECTION();
     if (closing) {
         Py_BEGIN_ALLOW_THREADS left = leat_feed_close(&closing);
         Py_END_ALLOW_THREADS
@@ -273,7 +277,9 @@ static int close_feed(feed *self) {
     }
     leave_source(self);
     leat_error err = {0};
-    if (leat_trace_close(&self->trace, &err) == LEAT_OK) return 0;
+    leat_status status = leat_trace_close(&self->trace, &err);
+    self->busy = false;
+    if (status == LEAT_OK) return 0;
     raise_error(&err);
     return -1;
 }
@@ -307,20 +313,21 @@ static PyObject *feed_close(PyObject *self, PyObject *nothing) {
 
 static PyObject *feed_stop(PyObject *self, PyObject *nothing) {
     (void)nothing;
+    Py_BEGIN_CRITICAL_SECTION(self);
     leat_feed_stop(((feed *)self)->feed);
+    Py_END_CRITICAL_SECTION();
     Py_RETURN_NONE;
 }
 
 /* ---- batches ---- */
 
 static int begin_call(feed *self) {
-    if (self->feed && !self->busy) {
-        self->busy = true;
-        return 0;
-    }
+    bool refused = atomic_exchange(&self->busy, true);
+    if (!refused && self->feed) return 0;
     PyErr_SetString(PyExc_RuntimeError,
-                    self->feed ? "a feed serves one thread at a time, and another one waits for a batch"
-                               : "the feed is closed");
+                    refused ? "a feed serves one thread at a time, and another one waits for a batch"
+                            : "the feed is closed");
+    if (!refused) self->busy = false;
     return -1;
 }
 
@@ -417,24 +424,40 @@ static PyObject *position_tuple(leat_feed_position at) {
 
 static PyObject *feed_position(PyObject *self, PyObject *nothing) {
     (void)nothing;
-    return position_tuple(leat_feed_position_get(((feed *)self)->feed));
+    leat_feed_position at;
+    Py_BEGIN_CRITICAL_SECTION(self);
+    at = leat_feed_position_get(((feed *)self)->feed);
+    Py_END_CRITICAL_SECTION();
+    return position_tuple(at);
 }
 
 static PyObject *feed_next_position(PyObject *self, PyObject *nothing) {
     (void)nothing;
-    return position_tuple(leat_feed_next_position(((feed *)self)->feed));
+    leat_feed_position at;
+    Py_BEGIN_CRITICAL_SECTION(self);
+    at = leat_feed_next_position(((feed *)self)->feed);
+    Py_END_CRITICAL_SECTION();
+    return position_tuple(at);
 }
 
 static PyObject *feed_length(PyObject *self, PyObject *nothing) {
     (void)nothing;
-    return PyLong_FromLongLong(leat_feed_length(((feed *)self)->feed));
+    int64_t length = 0;
+    Py_BEGIN_CRITICAL_SECTION(self);
+    length = leat_feed_length(((feed *)self)->feed);
+    Py_END_CRITICAL_SECTION();
+    return PyLong_FromLongLong(length);
 }
 
 static PyObject *feed_stats(PyObject *self, PyObject *nothing) {
     (void)nothing;
     const feed *f = (feed *)self;
     leat_feed_stats s;
+    int ready = 0;
+    Py_BEGIN_CRITICAL_SECTION(self);
     leat_feed_stats_get_into(f->feed, &s, sizeof s);
+    ready = leat_feed_ready_count(f->feed);
+    Py_END_CRITICAL_SECTION();
     return Py_BuildValue("{sLsLsLsLs(LLLL)sLs(LLLL)sLsLsLsLsLsisisisLsL}", "batches", (long long)s.batches,
                          "bytes", (long long)s.bytes, "starved", (long long)s.starved, "wait_ns",
                          (long long)s.wait_ns, "wait", (long long)s.wait.p50, (long long)s.wait.p90,
@@ -443,8 +466,7 @@ static PyObject *feed_stats(PyObject *self, PyObject *nothing) {
                          (long long)s.get.max, "worker_deaths", (long long)s.worker_deaths, "timeouts",
                          (long long)s.timeouts, "retries", (long long)s.retries, "skips", (long long)s.skips,
                          "ring_bytes", (long long)s.ring_bytes, "max_queue_size", s.max_queue_size, "workers",
-                         s.workers, "ready", leat_feed_ready_count(f->feed), "copied", f->copied, "replaced",
-                         (long long)s.replaced);
+                         s.workers, "ready", ready, "copied", f->copied, "replaced", (long long)s.replaced);
 }
 
 /* set_data(bytes): what helper programs that start from now on receive; for end_pass. */
@@ -454,11 +476,18 @@ static PyObject *feed_set_data(PyObject *object, PyObject *data) {
     Py_ssize_t count = 0;
     leat_error err = {0};
     if (PyBytes_AsStringAndSize(data, &bytes, &count) != 0) return NULL;
-    if (leat_feed_set_helper_data(self->feed, bytes, (size_t)count, &err) != LEAT_OK)
-        return raise_error(&err);
-    Py_INCREF(data);
-    Py_XDECREF(self->data);
-    self->data = data;
+    PyObject *replaced = data;
+    leat_status status = LEAT_OK;
+    Py_BEGIN_CRITICAL_SECTION(self);
+    status = leat_feed_set_helper_data(self->feed, bytes, (size_t)count, &err);
+    if (status == LEAT_OK) {
+        Py_INCREF(data);
+        replaced = self->data;
+        self->data = data;
+    }
+    Py_END_CRITICAL_SECTION();
+    if (status != LEAT_OK) return raise_error(&err);
+    Py_XDECREF(replaced);
     Py_RETURN_NONE;
 }
 

@@ -97,6 +97,9 @@ PyMODINIT_FUNC MODULE_INIT(void) {
         Py_DECREF(module);
         return PyErr_NoMemory();
     }
+#if defined(Py_GIL_DISABLED) && !defined(LEAT_TRAINER)
+    PyUnstable_Module_SetGIL(module, Py_MOD_GIL_NOT_USED);
+#endif
     if (add_type(module, "Feed", &feed_spec, NULL) == 0 &&
         add_type(module, "Slot", &slot_spec, &slot_type) == 0 &&
         add_type(module, "Part", &part_spec, &part_type) == 0 && trainer_add(module) == 0)

@@ -10,6 +10,13 @@
 
 #include "leat/feed.h"
 
+/* A free-threaded interpreter runs the code between the two macros in one thread at a time for each object, as long as
+ * the code neither calls Python nor waits.  Other interpreters have their lock for that. */
+#if !defined(Py_BEGIN_CRITICAL_SECTION)
+#define Py_BEGIN_CRITICAL_SECTION(object) {
+#define Py_END_CRITICAL_SECTION()         }
+#endif
+
 /* The first bytes of each batch in a slot: this header, and the place of each part from the header on. */
 typedef struct slot_part {
     uint64_t offset, bytes;
