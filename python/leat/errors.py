@@ -83,7 +83,7 @@ _classes = {
 }
 
 
-def _make(code, message):
+def _make(code: int, message: str) -> Error:
     error = _classes.get(code, Error)(message)
     error.code = code
     return error

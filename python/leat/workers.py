@@ -20,6 +20,6 @@ def worker_info() -> Optional[WorkerInfo]:
     return _info
 
 
-def set_worker_info(info):
+def set_worker_info(info: Optional[WorkerInfo]) -> None:
     global _info
     _info = info
