@@ -3,11 +3,12 @@
 
 import gc
 import os
-import pickle
 import sys
 import sysconfig
 
 from leat import _native
+
+from leat._compat import pickle
 
 _importing_main = False
 _prepared = False

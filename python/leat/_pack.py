@@ -2,11 +2,11 @@
 """Batches as parts: part 0 is a pickle of the structure, the others are the memory of its arrays, without a copy."""
 
 import io
-import pickle
 import sys
 import traceback
 
 from leat import _native
+from leat._compat import pickle
 
 BATCH, EXCEPTION, STRUCTURE = 0, 1, 2
 

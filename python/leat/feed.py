@@ -3,13 +3,13 @@
 
 import atexit
 import os
-import pickle
 import random as _random
 import sys
 import time
 import weakref
 
 from leat import _helper, _native, _pack, _sources, report, workers as _workers
+from leat._compat import pickle
 from leat.errors import ArgumentError, DataError, Error, PickleError
 
 _KINDS = {"thread": 1, "process": 2, "fork": 2}

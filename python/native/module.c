@@ -89,7 +89,8 @@ int add_type(PyObject *module, const char *name, PyType_Spec *spec, PyObject **o
     return -1;
 }
 
-PyMODINIT_FUNC MODULE_INIT(void);
+/* PyMODINIT_FUNC exports the function only from Python 3.9 on. */
+__attribute__((visibility("default"))) PyMODINIT_FUNC MODULE_INIT(void);
 PyMODINIT_FUNC MODULE_INIT(void) {
     PyObject *module = PyModule_Create(&definition);
     if (!module) return NULL;
@@ -102,8 +103,10 @@ PyMODINIT_FUNC MODULE_INIT(void) {
 #endif
     if (add_type(module, "Feed", &feed_spec, NULL) == 0 &&
         add_type(module, "Slot", &slot_spec, &slot_type) == 0 &&
-        add_type(module, "Part", &part_spec, &part_type) == 0 && trainer_add(module) == 0)
+        add_type(module, "Part", &part_spec, &part_type) == 0 && trainer_add(module) == 0) {
+        finish_part_type();
         return module;
+    }
     Py_DECREF(module);
     return NULL;
 }

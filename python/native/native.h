@@ -75,6 +75,8 @@ PyObject *set_array_types(PyObject *module, PyObject *args);
 extern PyType_Spec feed_spec, slot_spec, part_spec;
 extern PyObject *slot_type, *part_type;
 
+/* Lets the parts serve as buffers.  To be called once part_type is set. */
+void finish_part_type(void);
 /* Lets the interpreter know of forks that leat makes.  Returns 0, or an error number. */
 int watch_forks(void);
 /* Sets that the forks of this thread, which holds the interpreter's lock, are those of leat, or not. */

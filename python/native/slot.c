@@ -51,10 +51,18 @@ static PyType_Slot slot_slots[] = {{Py_tp_dealloc, (void *)slot_dealloc}, {0}};
 PyType_Spec slot_spec = {"leat._native.Slot", sizeof(slot), 0, Py_TPFLAGS_DEFAULT, slot_slots};
 
 static PyType_Slot part_slots[] = {{Py_tp_dealloc, (void *)part_dealloc},
+#if PY_VERSION_HEX >= 0x03090000
                                    {Py_bf_getbuffer, (void *)part_buffer},
+#endif
                                    {Py_sq_length, (void *)part_length},
                                    {0}};
 PyType_Spec part_spec = {"leat._native.Part", sizeof(part), 0, Py_TPFLAGS_DEFAULT, part_slots};
+
+void finish_part_type(void) {
+#if PY_VERSION_HEX < 0x03090000 /* PyType_FromSpec knows no buffers there. */
+    ((PyTypeObject *)part_type)->tp_as_buffer->bf_getbuffer = part_buffer;
+#endif
+}
 
 static PyObject *allocate(PyObject *type) {
     allocfunc make = (allocfunc)PyType_GetSlot((PyTypeObject *)type, Py_tp_alloc);
