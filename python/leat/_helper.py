@@ -7,7 +7,6 @@ import sys
 import sysconfig
 
 from leat import _native
-
 from leat._compat import pickle
 
 _importing_main = False

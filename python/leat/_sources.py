@@ -262,7 +262,13 @@ def _count_rows(data):
     return counts.pop()
 
 
+def overrides_hook(data, name):
+    """Returns True if the data has a hook of that name of its own, not the empty one of Keras's base classes."""
+    function = getattr(type(data), name, None)
+    package = (getattr(function, "__module__", "") or "").partition(".")[0]
+    return function is not None and package not in ("keras", "tensorflow", "tf_keras")
+
+
 def overrides_end(data):
-    """Returns True if the data has an on_epoch_end of its own, not the empty one of Keras's base classes."""
-    function = getattr(type(data), "on_epoch_end", None)
-    return function is not None and not (getattr(function, "__module__", "") or "").startswith(("keras", "tensorflow"))
+    """Returns True if the data has an on_epoch_end of its own."""
+    return overrides_hook(data, "on_epoch_end")
