@@ -8,7 +8,7 @@ import sys
 import time
 import weakref
 
-from leat import _helper, _native, _pack, _sources, report, workers as _workers
+from leat import _helper, _keras_glue, _native, _pack, _sources, report, workers as _workers
 from leat._compat import pickle
 from leat.errors import ArgumentError, DataError, Error, PickleError
 
@@ -143,6 +143,7 @@ class Feed:
         self._started = self._last = None
         self._payload = self._make_payload() if self.kind == "process" else None
         self._open(0, 0)
+        _keras_glue.watch()
 
     # ---- opening ----
 
