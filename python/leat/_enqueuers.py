@@ -13,7 +13,7 @@ import weakref
 import zlib
 
 from leat import _keras_glue
-from leat._sources import overrides_hook
+from leat._sources import overrides_hook, settle_order
 from leat.errors import PickleError, StoppedError
 from leat.feed import Feed
 
@@ -157,15 +157,38 @@ def _warn_late(reference, stopped):
         del enqueuer
 
 
+class _Shuffled:
+    """A sequence whose batches have the order that Keras gives them, by the same numbers of Python's generator."""
+
+    def __init__(self, sequence):
+        self.sequence = sequence
+        self._shuffle()
+
+    def _shuffle(self):
+        self.order = list(range(len(self.sequence)))
+        random.shuffle(self.order)
+
+    def __len__(self):
+        return len(self.order)
+
+    def __getitem__(self, place):
+        return self.sequence[self.order[place]]
+
+    def on_epoch_end(self):
+        if hasattr(self.sequence, "on_epoch_end"):
+            self.sequence.on_epoch_end()
+        self._shuffle()
+
+
 class OrderedEnqueuer(SequenceEnqueuer):
     """Keras's OrderedEnqueuer: the batches of a Sequence, pass after pass, in order.
 
     sequence: a keras.utils.Sequence, or any object with __getitem__ and __len__, and on_epoch_end if it needs it.
     use_multiprocessing: worker processes instead of threads.
-    shuffle: permutes the batches of each pass.
+    shuffle: permutes the batches of each pass, by random.shuffle: random.seed() repeats Keras's own order.
     kind: "process" or "fork", as leat.Feed has them.  Default: "process"; "fork" for what cannot be pickled, with a
         warning.
-    seed: of the order and of the workers' global generators; default: a function of the generators' states here.
+    seed: of the global generators in worker processes; default: a function of the generators' states here.
     """
 
     def __init__(self, sequence, use_multiprocessing=False, shuffle=False, *, kind=None, seed=None):
@@ -180,17 +203,19 @@ class OrderedEnqueuer(SequenceEnqueuer):
         options = dict(
             workers=workers,
             max_queue_size=max_queue_size,
-            shuffle="batches" if self.shuffle else "none",
             seed=_draw_seed() if self._seed is None else self._seed,
         )
+        settle_order(self.sequence)
+        data = _Shuffled(self.sequence) if self.shuffle else self.sequence
         if self.use_multiprocessing:
-            return [_open_processes(self.sequence, self._kind, **options)]
-        return [Feed(self.sequence, kind="thread", **options)]
+            return [_open_processes(data, self._kind, **options)]
+        return [Feed(data, kind="thread", **options)]
 
     def _describe_wait(self):
         try:
             native = self._feeds[0]._native
             index = native.next_position()[1] % native.length()
+            index = getattr(self._feeds[0]._data, "order", range(index + 1))[index]
         except (IndexError, AttributeError, RuntimeError):
             index = "at hand"  # Another thread stops the enqueuer.
         return f"The input {index} could not be retrieved. It could be because a worker has died."

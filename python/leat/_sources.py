@@ -105,8 +105,18 @@ class _Source:
         self.data.on_epoch_end()
 
 
+def settle_order(data):
+    """Lets an iterator of Keras's ImageDataGenerator draw its order here: each worker would draw another one."""
+    if hasattr(data, "_set_index_array") and getattr(data, "index_array", data) is None:
+        data._set_index_array()
+
+
 class Batches(_Source):
     """An object whose item i is batch i: keras.utils.Sequence, keras.utils.PyDataset, or any list of batches."""
+
+    def __init__(self, data):
+        super().__init__(data)
+        settle_order(data)
 
     def length(self):
         count = getattr(self.data, "num_batches", None)

@@ -302,6 +302,23 @@ class Numbers:
         return index
 
 
+class DrawsOrder(Numbers):
+    """Draws an order when its first batch is asked for, as the iterators of Keras's ImageDataGenerator do."""
+
+    index_array = None
+
+    def _set_index_array(self):
+        self.index_array = numpy.random.permutation(self.count)
+
+    def __getitem__(self, index):
+        if self.index_array is None:
+            self._set_index_array()
+        return self.index_array[index]
+
+    def on_epoch_end(self):
+        self._set_index_array()
+
+
 class Multiplied(Numbers):
     factor = 1
 

@@ -56,19 +56,23 @@ class Ordered(unittest.TestCase):
             self.assertFalse(enqueuer.is_running())
             self.assertEqual(take(batches, 1), [])
 
-    def test_shuffle_is_a_permutation_that_the_global_seed_repeats(self):
-        orders = []
+    def test_shuffle_is_that_of_keras(self):
+        random.seed(3)
+        expected = []
         for _ in range(2):
-            _enqueuers._counter = itertools.count()
+            order = list(range(50))
+            random.shuffle(order)
+            expected += order
+        for processes in (False, True):
             random.seed(3)
-            before = random.getstate()
-            _, batches = self.open(data_sets.Numbers(50), shuffle=True)
-            orders.append(take(batches, 100))
-            self.assertEqual(random.getstate(), before)
-        self.assertEqual(orders[0], orders[1])
-        self.assertEqual(sorted(orders[0][:50]), list(range(50)))
-        self.assertNotEqual(orders[0][:50], list(range(50)))
-        self.assertNotEqual(orders[0][:50], orders[0][50:])
+            _, batches = self.open(data_sets.Numbers(50), shuffle=True, use_multiprocessing=processes)
+            self.assertEqual(take(batches, 100), expected)
+
+    def test_an_order_that_is_drawn_late_is_one_order(self):
+        for shuffle in (False, True):
+            _, batches = self.open(data_sets.DrawsOrder(40), shuffle=shuffle, use_multiprocessing=True)
+            for _ in range(2):
+                self.assertEqual(sorted(take(batches, 40)), list(range(40)))
 
     def test_batches_that_are_none_are_skipped(self):
         for processes in (False, True):
