@@ -321,7 +321,8 @@ class _Watcher:
         if name not in _LESSONS or name in _taught:
             return None
         for finder in sys.meta_path:
-            found = finder.find_spec(name, path, target) if finder is not _Watcher else None
+            find = getattr(finder, "find_spec", None) if finder is not _Watcher else None
+            found = find(name, path, target) if find else None
             if found is not None and found.loader is not None:
                 execute = found.loader.exec_module
                 found.loader.exec_module = lambda module: (execute(module), _teach(name, module))

@@ -6,6 +6,7 @@ import os
 import random
 import signal
 import sys
+import tempfile
 import threading
 import time
 import unittest
@@ -14,7 +15,7 @@ import warnings
 import data_sets
 import leat
 import leat.keras
-from leat import _enqueuers
+from leat import _enqueuers, _keras_glue
 from leat.keras import GeneratorEnqueuer, OrderedEnqueuer, PyDatasetEnqueuer
 
 
@@ -261,6 +262,28 @@ class Glue(unittest.TestCase):
     def test_without_keras_the_error_says_so(self):
         with self.assertRaisesRegex(ImportError, "import it before"):
             leat.keras.use_enqueuers()
+
+    def test_a_keras_that_is_imported_after_the_feed_was_opened(self):
+        text = "class KerasSequenceAdapter: pass\ndef select_data_adapter(x, y): return 'theirs'\n"
+        with tempfile.TemporaryDirectory() as folder, leat.Feed(data_sets.Numbers(3), workers=0) as feed:
+            path = folder
+            for name in ("tf_keras", "src", "engine"):
+                path = os.path.join(path, name)
+                os.mkdir(path)
+                open(os.path.join(path, "__init__.py"), "w").close()
+            with open(os.path.join(path, "data_adapter.py"), "w") as file:
+                file.write(text)
+            sys.path.insert(0, folder)
+            try:
+                from tf_keras.src.engine import data_adapter
+            finally:
+                sys.path.remove(folder)
+                for name in [name for name in sys.modules if name.partition(".")[0] == "tf_keras"]:
+                    del sys.modules[name]
+                _keras_glue._taught.discard("tf_keras.src.engine.data_adapter")
+            self.assertEqual(data_adapter.select_data_adapter([1], None), "theirs")
+            adapter = data_adapter.select_data_adapter(feed, None)
+            self.assertTrue(issubclass(adapter, data_adapter.KerasSequenceAdapter))
 
     def test_a_module_whose_name_begins_with_keras_is_no_keras(self):
         from leat import _sources
