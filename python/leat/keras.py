@@ -120,7 +120,7 @@ def use_enqueuers():
     """Lets Keras use leat's enqueuers for the Sequences, PyDatasets and generators that it is given itself.
 
     `fit_generator(sequence, workers=4, use_multiprocessing=True)`, and a PyDataset with workers=4, then have leat's
-    workers, and need no other change.  To be called after Keras was imported.  Returns a function that undoes it.
+    workers, and need no other change.  Call it after Keras was imported.  Returns a function that undoes it.
     """
     changed = []
     for module_name, names in _ENQUEUERS.items():

@@ -75,7 +75,7 @@ PyObject *set_array_types(PyObject *module, PyObject *args);
 extern PyType_Spec feed_spec, slot_spec, part_spec;
 extern PyObject *slot_type, *part_type;
 
-/* Lets the parts serve as buffers.  To be called once part_type is set. */
+/* Lets parts serve as buffers.  The caller has set part_type. */
 void finish_part_type(void);
 /* Lets the interpreter know of forks that leat makes.  Returns 0, or an error number. */
 int watch_forks(void);
