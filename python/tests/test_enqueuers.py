@@ -12,7 +12,7 @@ import time
 import unittest
 import warnings
 
-import data_sets
+import enqueuer_data
 import leat
 import leat.keras
 from leat import _enqueuers, _keras_glue
@@ -50,7 +50,7 @@ class Ordered(unittest.TestCase):
     def test_order_over_passes_and_hooks(self):
         expected = [value * factor for factor in (1, 5, 25) for value in range(7)]
         for processes in (False, True):
-            enqueuer, batches = self.open(data_sets.Multiplied(7), use_multiprocessing=processes)
+            enqueuer, batches = self.open(enqueuer_data.Multiplied(7), use_multiprocessing=processes)
             self.assertTrue(enqueuer.is_running())
             self.assertEqual(take(batches, 21), expected)
             enqueuer.stop()
@@ -66,34 +66,34 @@ class Ordered(unittest.TestCase):
             expected += order
         for processes in (False, True):
             random.seed(3)
-            _, batches = self.open(data_sets.Numbers(50), shuffle=True, use_multiprocessing=processes)
+            _, batches = self.open(enqueuer_data.Numbers(50), shuffle=True, use_multiprocessing=processes)
             self.assertEqual(take(batches, 100), expected)
 
     def test_an_order_that_is_drawn_late_is_one_order(self):
         for shuffle in (False, True):
-            _, batches = self.open(data_sets.DrawsOrder(40), shuffle=shuffle, use_multiprocessing=True)
+            _, batches = self.open(enqueuer_data.DrawsOrder(40), shuffle=shuffle, use_multiprocessing=True)
             for _ in range(2):
                 self.assertEqual(sorted(take(batches, 40)), list(range(40)))
 
     def test_batches_that_are_none_are_skipped(self):
         for processes in (False, True):
-            _, batches = self.open(data_sets.Sparse(6), use_multiprocessing=processes)
+            _, batches = self.open(enqueuer_data.Sparse(6), use_multiprocessing=processes)
             self.assertEqual(take(batches, 6), [1, 3, 5] * 2)
 
     def test_an_exception_arrives_and_stops_the_enqueuer(self):
         for processes in (False, True):
-            enqueuer, batches = self.open(data_sets.Faulty(), use_multiprocessing=processes)
+            enqueuer, batches = self.open(enqueuer_data.Faulty(), use_multiprocessing=processes)
             with self.assertRaises(IndexError):
                 take(batches, 100)
             self.assertFalse(enqueuer.is_running())
 
     def test_an_exception_of_on_epoch_end_arrives(self):
-        _, batches = self.open(data_sets.BadEnd(4))
+        _, batches = self.open(enqueuer_data.BadEnd(4))
         with self.assertRaisesRegex(ValueError, "no epoch ends"):
             take(batches, 100)
 
     def test_the_length_may_change(self):
-        sequence = data_sets.Halved(8)
+        sequence = enqueuer_data.Halved(8)
         enqueuer, batches = self.open(sequence)
         self.assertEqual(take(batches, 8), list(range(8)))
         enqueuer.join_end_of_epoch()
@@ -102,10 +102,10 @@ class Ordered(unittest.TestCase):
 
     def test_no_batch_at_all(self):
         with self.assertRaisesRegex(ValueError, "length 0"):
-            OrderedEnqueuer(data_sets.Numbers(0)).start()
+            OrderedEnqueuer(enqueuer_data.Numbers(0)).start()
 
     def test_a_sequence_that_cannot_be_pickled_is_forked(self):
-        sequence = data_sets.Numbers(5)
+        sequence = enqueuer_data.Numbers(5)
         sequence.lock = threading.Lock()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -114,7 +114,7 @@ class Ordered(unittest.TestCase):
         self.assertIn("data.lock", str(caught[0].message))
 
     def test_a_killed_worker_costs_nothing(self):
-        _, batches = self.open(data_sets.Pids(40), workers=2, queue=2, use_multiprocessing=True)
+        _, batches = self.open(enqueuer_data.Pids(40), workers=2, queue=2, use_multiprocessing=True)
         got = []
         for number, (value, pid) in enumerate(itertools.islice(batches, 40)):
             got.append(value)
@@ -130,13 +130,13 @@ class Ordered(unittest.TestCase):
         self.addCleanup(setattr, _enqueuers, "_PATIENCE", patience)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            _, batches = self.open(data_sets.Late(4), workers=2)
+            _, batches = self.open(enqueuer_data.Late(4), workers=2)
             self.assertEqual(take(batches, 8), [0, 1, 2, 3] * 2)
         texts = [str(warning.message) for warning in caught]
         self.assertEqual(texts, ["The input 2 could not be retrieved. It could be because a worker has died."])
 
     def test_stop_while_another_thread_waits(self):
-        enqueuer, batches = self.open(data_sets.Late(4, seconds=2.0), workers=1)
+        enqueuer, batches = self.open(enqueuer_data.Late(4, seconds=2.0), workers=1)
         got = []
         waiter = threading.Thread(target=lambda: got.extend(take(batches, 100)))
         waiter.start()
@@ -147,7 +147,7 @@ class Ordered(unittest.TestCase):
         self.assertEqual(got, [0, 1])
 
     def test_stop_without_start_and_twice(self):
-        enqueuer = OrderedEnqueuer(data_sets.Numbers(3))
+        enqueuer = OrderedEnqueuer(enqueuer_data.Numbers(3))
         enqueuer.stop()
         enqueuer.start()
         with self.assertRaisesRegex(RuntimeError, "runs already"):
@@ -225,7 +225,7 @@ class PyDatasets(unittest.TestCase):
 
     def test_epochs_follow_each_other(self):
         for processes in (False, True):
-            got = self.epochs(data_sets.PyNumbers(5), [5, 3, 2, 5], use_multiprocessing=processes)
+            got = self.epochs(enqueuer_data.PyNumbers(5), [5, 3, 2, 5], use_multiprocessing=processes)
             self.assertEqual(got, [[0, 1, 2, 3, 4], [0, 1, 2], [3, 4], [0, 1, 2, 3, 4]])
 
     def test_the_order_is_that_of_keras(self):
@@ -233,20 +233,20 @@ class PyDatasets(unittest.TestCase):
         for epoch in range(2):
             expected.append(list(range(9)))
             random.Random(epoch).shuffle(expected[-1])
-        self.assertEqual(self.epochs(data_sets.PyNumbers(9), [9, 9], shuffle=True), expected)
+        self.assertEqual(self.epochs(enqueuer_data.PyNumbers(9), [9, 9], shuffle=True), expected)
 
     def test_hooks(self):
-        got = self.epochs(data_sets.PyMultiplied(3), [3, 3], use_multiprocessing=True)
+        got = self.epochs(enqueuer_data.PyMultiplied(3), [3, 3], use_multiprocessing=True)
         self.assertEqual(got, [[0, 1, 2], [0, 5, 10]])
 
     def test_shards_and_data_without_an_end(self):
-        got = self.epochs(data_sets.PyNumbers(7), [3, 3], num_data_shards=2, data_shard_id=1)
+        got = self.epochs(enqueuer_data.PyNumbers(7), [3, 3], num_data_shards=2, data_shard_id=1)
         self.assertEqual(got, [[1, 3, 5]] * 2)
-        self.assertEqual(self.epochs(data_sets.PyNumbers(None), [3, 3]), [[0, 1, 2], [3, 4, 5]])
+        self.assertEqual(self.epochs(enqueuer_data.PyNumbers(None), [3, 3]), [[0, 1, 2], [3, 4, 5]])
 
     def test_another_iterator_begins_again(self):
         for looked, kept in ((1, True), (4, False)):
-            enqueuer = PyDatasetEnqueuer(data_sets.PyNumbers(6), workers=2)
+            enqueuer = PyDatasetEnqueuer(enqueuer_data.PyNumbers(6), workers=2)
             enqueuer.start(0)
             take(enqueuer.get(), looked)
             enqueuer.stop()
@@ -265,7 +265,7 @@ class Glue(unittest.TestCase):
 
     def test_a_keras_that_is_imported_after_the_feed_was_opened(self):
         text = "class KerasSequenceAdapter: pass\ndef select_data_adapter(x, y): return 'theirs'\n"
-        with tempfile.TemporaryDirectory() as folder, leat.Feed(data_sets.Numbers(3), workers=0) as feed:
+        with tempfile.TemporaryDirectory() as folder, leat.Feed(enqueuer_data.Numbers(3), workers=0) as feed:
             path = folder
             for name in ("tf_keras", "src", "engine"):
                 path = os.path.join(path, name)
@@ -296,7 +296,7 @@ class Glue(unittest.TestCase):
     def test_a_stream_may_be_looked_at(self):
         from leat._keras_glue import Stream
 
-        with leat.Feed(data_sets.Numbers(20), workers=2) as feed:
+        with leat.Feed(enqueuer_data.Numbers(20), workers=2) as feed:
             stream = Stream(feed)
             self.assertEqual([int(batch) for batch in stream.peek(2)], [0, 1])
             first = stream.begin()
