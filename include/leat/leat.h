@@ -6,6 +6,7 @@
 #include "leat/callback.h"
 #include "leat/checkpoint.h"
 #include "leat/custom.h"
+#include "leat/dist.h"
 #include "leat/error.h"
 #include "leat/feed.h"
 #include "leat/file.h"

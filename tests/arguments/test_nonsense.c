@@ -68,6 +68,7 @@ static const char *const optional[] = {
     "leat_learning_rate_scheduler_create(user)",
     "leat_csv_logger_create(separator)",
     "leat_trace_close(trace)",
+    "leat_dist_open(options)",
     "leat_feed_open(options)",
     "leat_feed_open_at(options)",
     "leat_arrays_open(options)",

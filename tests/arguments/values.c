@@ -51,6 +51,7 @@ static struct {
     leat_feed_position position;
     leat_feed_depth depth;
     leat_trace *trace, *new_trace;
+    leat_dist *dist, *new_dist;
     leat_npz *npz, *new_npz;
     leat_rng rng;
     leat_class_weight class_weight[CLASSES];
@@ -66,6 +67,7 @@ static struct {
     leat_model_load_options load;
     leat_load_weights_options matching;
     leat_on_batch_options on_batch;
+    leat_dist_options connecting;
     leat_fit_options fit;
     leat_evaluate_options evaluate;
     leat_feed_options feeding;
@@ -257,6 +259,9 @@ static void make_checkpoint(void) {
 
 void make_values(void) {
     make_arrays();
+    all.connecting = leat_dist_options_default();
+    all.connecting.kind = LEAT_DIST_SELF;
+    expect_ok(leat_dist_open(&all.dist, &all.connecting, &all.err), &all.err);
     expect_ok(leat_trace_open(&all.trace, "nonsense-trace.json", &all.err), &all.err);
     make_options();
     make_models();
@@ -293,6 +298,8 @@ static const rule objects[] = {
     {"const leat_model_load_options *", NULL, NULL, IN(load)},
     {"const leat_load_weights_options *", NULL, NULL, IN(matching)},
     {"const leat_on_batch_options *", NULL, NULL, IN(on_batch)},
+    {"const leat_dist *", NULL, NULL, HELD(dist)},
+    {"const leat_dist_options *", NULL, NULL, IN(connecting)},
     {"const leat_early_stopping_options *", NULL, NULL, IN(stopping)},
     {"const leat_evaluate_options *", NULL, NULL, IN(evaluate)},
     {"const leat_feed *", NULL, NULL, HELD(feed)},
@@ -364,6 +371,10 @@ static const rule objects[] = {
     {"leat_model_load_options *", NULL, NULL, IN(load)},
     {"leat_load_weights_options *", NULL, NULL, IN(matching)},
     {"leat_on_batch_options *", NULL, NULL, IN(on_batch)},
+    {"leat_dist *", NULL, NULL, HELD(dist)},
+    {"leat_dist **", "out", NULL, IN(new_dist)},
+    {"leat_dist **", NULL, NULL, IN(dist)},
+    {"leat_dist_options *", NULL, NULL, IN(connecting)},
     {"leat_dtype *", NULL, NULL, IN(dtype)},
     {"leat_early_stopping_options *", NULL, NULL, IN(stopping)},
     {"leat_error *", NULL, NULL, IN(err)},
@@ -599,6 +610,7 @@ static const struct size {
     SIZE_OF(leat_model_load_options),
     SIZE_OF(leat_load_weights_options),
     SIZE_OF(leat_on_batch_options),
+    SIZE_OF(leat_dist_options),
     SIZE_OF(leat_early_stopping_options),
     SIZE_OF(leat_evaluate_options),
     SIZE_OF(leat_feed_options),

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Several processes that train one model together: a communicator, which connects them.  The processes are the ranks
+ * 0 to size - 1 and are started by a launcher such as mpirun.  leat_fit_options.dist gives a communicator to a fit;
+ * docs/distributed.md describes what the fit then does. */
+#ifndef LEAT_DIST_H
+#define LEAT_DIST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "leat/error.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** The connection of this process with the other ranks.  Opaque.  Threads: externally synchronized. */
+typedef struct leat_dist leat_dist;
+
+/** The kinds of communicators. */
+typedef enum leat_dist_kind {
+    LEAT_DIST_AUTO, /**< MPI if a launcher of MPI has started this process, otherwise one process */
+    LEAT_DIST_SELF, /**< one process, without MPI */
+    LEAT_DIST_MPI   /**< MPI */
+} leat_dist_kind;
+
+/** Options of leat_dist_open. */
+typedef struct leat_dist_options {
+    size_t size;         /* sizeof the struct, set by leat_dist_options_init */
+    leat_dist_kind kind; /* default LEAT_DIST_AUTO */
+    int unused;          /* 0; the struct has no padding in it */
+    /* The MPI library: "openmpi", "mpich", or the path of a library with the ABI of one of them.  NULL (default): the
+     * value of LEAT_MPI in the environment, otherwise the library of the launcher. */
+    const char *library;
+    /* A rank that does not answer for this time is given up, and all ranks get an error; default 10000 ms. */
+    int64_t timeout_ms;
+} leat_dist_options;
+
+/** Zeroes the `size` bytes of *options, writes the defaults that the comments of the members give, and sets
+ *  options->size.
+ *  @param size  sizeof *options.
+ *  Threads: any. */
+LEAT_API void leat_dist_options_init(leat_dist_options *options, size_t size);
+/** Returns the default options. */
+static inline leat_dist_options leat_dist_options_default(void) {
+    leat_dist_options options;
+    leat_dist_options_init(&options, sizeof options);
+    return options;
+}
+
+/** Returns true if a launcher of MPI (mpirun, srun) has started this process, by the launcher's variables in the
+ *  environment.  Threads: any. */
+LEAT_API bool leat_dist_is_launched(void);
+
+/** Connects this process with the other ranks.  All ranks must make this call.  With MPI, a thread of leat makes all
+ *  calls of MPI; it initializes MPI, and finalizes MPI at leat_dist_close, unless the program has initialized MPI
+ *  itself, with MPI_THREAD_MULTIPLE.  A process that has closed a communicator of MPI cannot open another one.
+ *  @param options  NULL: the defaults.
+ *  @param[out] out  New communicator, owned by the caller (leat_dist_close); NULL on failure.
+ *  Errors: LEAT_EINVAL an option; LEAT_ENOTFOUND the MPI library is not installed; LEAT_ENOTSUP the ranks run
+ *  different versions of leat, or the program has initialized MPI with another level; LEAT_EIO MPI failed;
+ *  LEAT_ENOMEM.  Threads: any. */
+LEAT_API LEAT_CHECKED leat_status leat_dist_open(leat_dist **out, const leat_dist_options *options,
+                                                 leat_error *err);
+
+/** Return the number of this process, from 0, and the number of all processes; 0 and 1 if `dist` is NULL. */
+LEAT_API int leat_dist_rank(const leat_dist *dist);
+LEAT_API int leat_dist_size(const leat_dist *dist);
+
+/** Returns the name of the host of a rank; NULL if there is no such rank.  The text belongs to the communicator and is
+ *  valid until leat_dist_close. */
+LEAT_API const char *leat_dist_host(const leat_dist *dist, int rank);
+
+/** Ends all ranks, for use after an error that the other ranks do not know.  The launcher ends the other processes;
+ *  the call takes at most two seconds, and this process should then exit.
+ *  @param code  The exit code of the run.  Threads: the thread that uses the communicator. */
+LEAT_API void leat_dist_abort(leat_dist *dist, int code);
+
+/** Waits until all ranks make this call, disconnects, and sets *dist to NULL; NULL is fine.  After an error the ranks do
+ *  not wait for each other, and a communicator of MPI is left as it is, since MPI cannot be finalized then. */
+LEAT_API void leat_dist_close(leat_dist **dist);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

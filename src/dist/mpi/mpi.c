@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The communicator over MPI.  One thread of its own makes all calls of MPI, so that requests advance while the caller
+ * computes, and any level of MPI's thread support will do.  Room: dist. */
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/os/clock.h"
+#include "base/os/signals.h"
+#include "dist/dist.h"
+#include "dist/mpi/calls.h"
+#include "dist/mpi/watch.h"
+
+/* The largest piece of a request, in bytes: MPI counts in int, and between pieces the thread watches the ranks. */
+enum { PIECE = 1 << 28, TAG = 1 };
+
+typedef enum stage { STARTING, READY, CLOSING, ENDED } stage;
+
+typedef struct mpi_dist {
+    leat_dist base;
+    leati_mpi mpi;
+    bool owns_mpi; /* this communicator has initialized MPI */
+    int64_t timeout_ms;
+    leati_watch watch; /* used by the thread */
+    pthread_t thread;
+    pthread_mutex_t lock; /* guards the members below, and `done` of requests */
+    pthread_cond_t changed;
+    stage stage;
+    int abort_code; /* 0: no abort was asked for */
+    leati_dist_request *first, *last;
+    leat_status status; /* the first failure, which all further requests return */
+    leat_error failure;
+} mpi_dist;
+
+/* ---- The thread ---- */
+
+static leat_status fail_mpi(mpi_dist *d, int code, const char *call, leat_error *err) {
+    char text[512];
+    d->mpi.calls->explain(&d->mpi, code, text, sizeof text);
+    return leati_fail(err, LEAT_EIO, "%s: %s: %s", d->mpi.calls->title, call, text);
+}
+
+/* Waits for a request of MPI: first it yields, then it sleeps for short times, since the ranks may be more than the
+ * cores. */
+static leat_status await(mpi_dist *d, leati_mpi_request *request, const char *call, leat_error *err) {
+    enum { yields = 200, pause_ns = 50000 };
+    const struct timespec pause = {.tv_nsec = pause_ns};
+    for (int turn = 0;; ++turn) {
+        bool done = false;
+        int code = d->mpi.calls->test(&d->mpi, request, &done);
+        if (code) return fail_mpi(d, code, call, err);
+        if (done) return LEAT_OK;
+        if (turn < yields)
+            (void)sched_yield();
+        else
+            (void)nanosleep(&pause, NULL);
+        LEATI_TRY(leati_watch_look(&d->watch, err));
+    }
+}
+
+static int begin_piece(mpi_dist *d, const leati_dist_request *request, size_t offset, int bytes,
+                       leati_mpi_request *out) {
+    const leati_mpi_calls *calls = d->mpi.calls;
+    char *data = request->data ? (char *)request->data + offset : NULL;
+    switch (request->op) {
+    case LEATI_DIST_ALL_REDUCE:
+        return calls->all_reduce(&d->mpi, (float *)(void *)data, bytes / (int)sizeof(float), out);
+    case LEATI_DIST_ALL_GATHER: return calls->all_gather(&d->mpi, request->mine, bytes, request->data, out);
+    case LEATI_DIST_BROADCAST: return calls->broadcast(&d->mpi, data, bytes, request->peer, out);
+    case LEATI_DIST_SEND: return calls->send(&d->mpi, data, bytes, request->peer, TAG, out);
+    case LEATI_DIST_RECEIVE: return calls->receive(&d->mpi, data, bytes, request->peer, TAG, out);
+    case LEATI_DIST_BARRIER: break;
+    }
+    return calls->barrier(&d->mpi, out);
+}
+
+static leat_status execute(mpi_dist *d, const leati_dist_request *request, leat_error *err) {
+    static const char *const names[] = {"MPI_Iallreduce", "MPI_Iallgather", "MPI_Ibcast",
+                                        "MPI_Isend",      "MPI_Irecv",      "MPI_Ibarrier"};
+    bool is_whole = request->op == LEATI_DIST_ALL_GATHER || request->op == LEATI_DIST_BARRIER;
+    if (request->op == LEATI_DIST_ALL_GATHER && request->bytes > INT_MAX)
+        return leati_fail(err, LEAT_ENOTSUP, "at most %d bytes of each rank can be gathered", INT_MAX);
+    size_t offset = 0;
+    do {
+        size_t rest = request->bytes - offset;
+        int bytes = (int)(is_whole || rest < PIECE ? rest : PIECE);
+        leati_mpi_request piece = {0};
+        int code = begin_piece(d, request, offset, bytes, &piece);
+        if (code) return fail_mpi(d, code, names[request->op], err);
+        LEATI_TRY(await(d, &piece, names[request->op], err));
+        offset += (size_t)bytes;
+    } while (offset < request->bytes);
+    return LEAT_OK;
+}
+
+/* Initializes MPI unless the program has done so. */
+static leat_status initialize(mpi_dist *d, leat_error *err) {
+    const leati_mpi_calls *calls = d->mpi.calls;
+    bool yes = false;
+    int level = 0, code = calls->initialized(&d->mpi, &yes, &level);
+    if (code == 0 && yes && level < LEATI_MPI_MULTIPLE)
+        return leati_fail(
+            err, LEAT_ENOTSUP,
+            "the program has initialized MPI without MPI_THREAD_MULTIPLE, which leat's own thread "
+            "needs: call MPI_Init_thread with it, or let leat initialize MPI");
+    d->owns_mpi = !yes;
+    if (code == 0 && !yes) code = calls->init(&d->mpi);
+    if (code == 0) code = calls->connect(&d->mpi, &d->base.rank, &d->base.size);
+    return code ? fail_mpi(d, code, "MPI_Init_thread", err) : LEAT_OK;
+}
+
+/* Tells the ranks of each other, and compares their versions. */
+static leat_status meet(mpi_dist *d, leat_error *err) {
+    leati_dist_peer me;
+    const size_t count = (size_t)d->base.size;
+    leati_dist_describe(&me);
+    d->base.peers = leati_calloc(count, sizeof *d->base.peers);
+    if (!d->base.peers) return leati_fail_memory(err, count * sizeof *d->base.peers, "the ranks");
+    leati_dist_request all = {.op = LEATI_DIST_ALL_GATHER,
+                              .data = d->base.peers,
+                              .bytes = sizeof me,
+                              .mine = &me};
+    d->watch.size = 1; /* nobody is watched yet */
+    LEATI_TRY(execute(d, &all, err));
+    for (int i = 1; i < d->base.size; ++i) {
+        const leati_dist_peer *a = &d->base.peers[0], *b = &d->base.peers[i];
+        if (strcmp(a->version, b->version) == 0) continue;
+        return leati_fail(
+            err, LEAT_ENOTSUP,
+            "rank 0 (host %s) runs leat %s, rank %d (host %s) runs leat %s: install one version on "
+            "all hosts",
+            a->host, a->version, i, b->host, b->version);
+    }
+    leati_watch_begin(&d->watch, &d->mpi, &d->base, d->timeout_ms);
+    return LEAT_OK;
+}
+
+static void report(mpi_dist *d, leat_status status, const leat_error *why) {
+    pthread_mutex_lock(&d->lock);
+    if (d->status == LEAT_OK && status != LEAT_OK) {
+        d->status = status;
+        d->failure = *why;
+    }
+    pthread_cond_broadcast(&d->changed);
+    pthread_mutex_unlock(&d->lock);
+}
+
+/* Returns the next request; NULL if there is none for 50 ms, or if the thread must do something else. */
+static leati_dist_request *next_request(mpi_dist *d, bool *ends, int *abort_code) {
+    struct timespec until;
+    pthread_mutex_lock(&d->lock);
+    if (!d->first && d->stage == READY && !d->abort_code) {
+        clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_nsec += 50000000;
+        until.tv_sec += until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+        (void)pthread_cond_timedwait(&d->changed, &d->lock, &until);
+    }
+    leati_dist_request *request = d->first;
+    *ends = d->stage == CLOSING && !request;
+    *abort_code = d->abort_code;
+    pthread_mutex_unlock(&d->lock);
+    return request;
+}
+
+static void finish_request(mpi_dist *d, leati_dist_request *request) {
+    pthread_mutex_lock(&d->lock);
+    d->first = request->next;
+    if (!d->first) d->last = NULL;
+    request->done = true;
+    pthread_cond_broadcast(&d->changed);
+    pthread_mutex_unlock(&d->lock);
+}
+
+static void serve(mpi_dist *d) {
+    leat_status status = LEAT_OK;
+    leat_error why = {0};
+    for (;;) {
+        bool ends = false;
+        int abort_code = 0;
+        leati_dist_request *request = next_request(d, &ends, &abort_code);
+        if (abort_code) (void)d->mpi.calls->abort(&d->mpi, abort_code);
+        if (ends || abort_code) break;
+        if (status == LEAT_OK)
+            status = request ? execute(d, request, &why) : leati_watch_look(&d->watch, &why);
+        if (status != LEAT_OK) report(d, status, &why);
+        if (request) finish_request(d, request);
+    }
+    if (status == LEAT_OK && leati_watch_end(&d->watch, &why) == LEAT_OK && d->owns_mpi)
+        (void)d->mpi.calls->finalize(&d->mpi);
+}
+
+static void *run_thread(void *user) {
+    mpi_dist *d = user;
+    (void)prctl(PR_SET_NAME, "leat-dist");
+    leat_error why = {0};
+    leat_status status = initialize(d, &why);
+    if (status == LEAT_OK) status = meet(d, &why);
+    report(d, status, &why);
+    pthread_mutex_lock(&d->lock);
+    if (d->stage == STARTING) d->stage = READY;
+    pthread_cond_broadcast(&d->changed);
+    pthread_mutex_unlock(&d->lock);
+    if (status == LEAT_OK) serve(d);
+    leati_watch_fini(&d->watch);
+    pthread_mutex_lock(&d->lock);
+    d->stage = ENDED;
+    pthread_cond_broadcast(&d->changed);
+    pthread_mutex_unlock(&d->lock);
+    return NULL;
+}
+
+/* ---- The functions of the communicator ---- */
+
+static void start(leat_dist *dist, leati_dist_request *request) {
+    mpi_dist *d = (mpi_dist *)dist;
+    request->done = false;
+    request->next = NULL;
+    pthread_mutex_lock(&d->lock);
+    if (d->last)
+        d->last->next = request;
+    else
+        d->first = request;
+    d->last = request;
+    pthread_cond_broadcast(&d->changed);
+    pthread_mutex_unlock(&d->lock);
+}
+
+static leat_status wait(leat_dist *dist, leati_dist_request *request, leat_error *err) {
+    mpi_dist *d = (mpi_dist *)dist;
+    pthread_mutex_lock(&d->lock);
+    while (!request->done && d->stage != ENDED) pthread_cond_wait(&d->changed, &d->lock);
+    leat_status status = d->status;
+    if (status != LEAT_OK && err) *err = d->failure;
+    pthread_mutex_unlock(&d->lock);
+    return status;
+}
+
+/* The thread may be inside a call of MPI that does not return, because a rank does not answer. */
+static void abort_run(leat_dist *dist, int code) {
+    mpi_dist *d = (mpi_dist *)dist;
+    struct timespec until;
+    int error = 0;
+    pthread_mutex_lock(&d->lock);
+    d->abort_code = code ? code : 1;
+    if (d->status == LEAT_OK) d->status = leati_fail(&d->failure, LEAT_EIO, "the run was aborted");
+    pthread_cond_broadcast(&d->changed);
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += 2;
+    while (d->stage != ENDED && error == 0) error = pthread_cond_timedwait(&d->changed, &d->lock, &until);
+    pthread_mutex_unlock(&d->lock);
+}
+
+static void destroy(mpi_dist *d) {
+    pthread_cond_destroy(&d->changed);
+    pthread_mutex_destroy(&d->lock);
+    leati_library_close(&d->mpi.library);
+    leati_free(d->base.peers);
+    leati_free(d);
+}
+
+/* After a failure the thread may hang inside MPI: then it keeps the communicator. */
+static void close_mpi(leat_dist *dist) {
+    mpi_dist *d = (mpi_dist *)dist;
+    pthread_mutex_lock(&d->lock);
+    bool hangs = d->status != LEAT_OK && d->stage != ENDED && d->first;
+    if (d->stage != ENDED) d->stage = CLOSING;
+    pthread_cond_broadcast(&d->changed);
+    pthread_mutex_unlock(&d->lock);
+    if (hangs) {
+        (void)pthread_detach(d->thread);
+        return;
+    }
+    (void)pthread_join(d->thread, NULL);
+    destroy(d);
+}
+
+static const leati_dist_class class = {start, wait, abort_run, close_mpi};
+
+/* ---- Opening ---- */
+
+/* Returns the ABI of a library: by the library's name, or by the launcher. */
+static const char *choose_library(const leat_dist_options *options) {
+    const char *name = options->library ? options->library : getenv("LEAT_MPI");
+    if (name && *name) return name;
+    bool is_mpich = !getenv("OMPI_COMM_WORLD_SIZE") && getenv("PMI_SIZE");
+    return is_mpich ? leati_mpi_mpich.name : leati_mpi_open_mpi.name;
+}
+
+static leat_status load_library(leati_mpi *mpi, const leat_dist_options *options, leat_error *err) {
+    const char *name = choose_library(options);
+    void *object = NULL;
+    const leati_mpi_calls *known = strcmp(name, leati_mpi_open_mpi.name) == 0 ? &leati_mpi_open_mpi
+                                   : strcmp(name, leati_mpi_mpich.name) == 0  ? &leati_mpi_mpich
+                                                                              : NULL;
+    leat_status status = leati_library_open_system(&mpi->library, known ? known->file : name, err);
+    if (status != LEAT_OK)
+        return leati_prefix(status, err,
+                            "MPI: expected Open MPI 4 or MPICH (LEAT_MPI=openmpi, mpich or a path)");
+    mpi->calls = known;
+    if (!known)
+        mpi->calls = leati_library_function(mpi->library, "ompi_mpi_comm_world", &object, sizeof object,
+                                            NULL) == LEAT_OK
+                         ? &leati_mpi_open_mpi
+                         : &leati_mpi_mpich;
+    return mpi->calls->load(mpi, err);
+}
+
+static leat_status init_lock(mpi_dist *d, leat_error *err) {
+    pthread_condattr_t attributes;
+    if (pthread_mutex_init(&d->lock, NULL) != 0 || pthread_condattr_init(&attributes) != 0)
+        return leati_fail(err, LEAT_ENOMEM, "no memory for a lock");
+    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    int error = pthread_cond_init(&d->changed, &attributes);
+    (void)pthread_condattr_destroy(&attributes);
+    return error ? leati_fail(err, LEAT_ENOMEM, "no memory for a condition variable") : LEAT_OK;
+}
+
+static leat_status start_thread(mpi_dist *d, leat_error *err) {
+    sigset_t before;
+    leati_mask_all_but_faults(&before);
+    int error = pthread_create(&d->thread, NULL, run_thread, d);
+    leati_mask_restore(&before);
+    if (error) return leati_fail_errno(err, LEAT_EIO, error, "cannot create the thread of MPI");
+    pthread_mutex_lock(&d->lock);
+    while (d->stage == STARTING) pthread_cond_wait(&d->changed, &d->lock);
+    leat_status status = d->status;
+    if (status != LEAT_OK && err) *err = d->failure;
+    pthread_mutex_unlock(&d->lock);
+    if (status != LEAT_OK) (void)pthread_join(d->thread, NULL);
+    return status;
+}
+
+leat_status leati_dist_open_mpi(leat_dist **out, const leat_dist_options *options, leat_error *err) {
+    mpi_dist *d = leati_calloc(1, sizeof *d);
+    if (!d) return leati_fail_memory(err, sizeof *d, "a communicator");
+    d->base = (leat_dist){.class = &class, .size = 1};
+    d->timeout_ms = options->timeout_ms;
+    d->watch.pidfd = -1;
+    leat_status status = init_lock(d, err);
+    if (status != LEAT_OK) {
+        leati_free(d);
+        return status;
+    }
+    status = load_library(&d->mpi, options, err);
+    if (status == LEAT_OK) status = start_thread(d, err);
+    if (status == LEAT_OK)
+        *out = &d->base;
+    else
+        destroy(d);
+    return status;
+}

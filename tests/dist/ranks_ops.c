@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One rank of a test of the communicator's requests; test_ranks starts several (run-ranks). */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dist/dist.h"
+
+static void require(bool is_right, const char *what) {
+    if (is_right) return;
+    fprintf(stderr, "failed: %s\n", what);
+    exit(1);
+}
+
+static void check(leat_status status, const leat_error *err) {
+    if (status == LEAT_OK) return;
+    fprintf(stderr, "failed: %s\n", err->message);
+    exit(1);
+}
+
+static void reduce(leat_dist *dist, size_t count) {
+    leat_error err = {0};
+    const int size = leat_dist_size(dist), rank = leat_dist_rank(dist);
+    float *values = malloc((count + 1) * sizeof *values);
+    require(values != NULL, "memory");
+    for (size_t i = 0; i < count; ++i) values[i] = (float)((int)(i % 100) + rank);
+    values[count] = -1.0f;
+    check(leati_dist_all_reduce(dist, values, count, &err), &err);
+    for (size_t i = 0; i < count; ++i)
+        require(values[i] == (float)(size * (int)(i % 100) + size * (size - 1) / 2), "the sum");
+    require(values[count] == -1.0f, "the end of the sum");
+    free(values);
+}
+
+/* Several requests are begun before the first is waited for. */
+static void overlap(leat_dist *dist) {
+    float values[4][64];
+    leati_dist_request requests[4];
+    leat_error err = {0};
+    for (int i = 0; i < 4; ++i) {
+        for (int j = 0; j < 64; ++j) values[i][j] = (float)(i + leat_dist_rank(dist));
+        requests[i] =
+            (leati_dist_request){.op = LEATI_DIST_ALL_REDUCE, .data = values[i], .bytes = sizeof values[i]};
+        dist->class->start(dist, &requests[i]);
+    }
+    const int size = leat_dist_size(dist);
+    for (int i = 3; i >= 0; --i) {
+        check(dist->class->wait(dist, &requests[i], &err), &err);
+        require(values[i][63] == (float)(size * i + size * (size - 1) / 2), "a sum beside others");
+    }
+}
+
+static void exchange(leat_dist *dist) {
+    leat_error err = {0};
+    const int size = leat_dist_size(dist), rank = leat_dist_rank(dist);
+    int all[16] = {0}, from_last = rank == size - 1 ? 42 : 0, passed = 0;
+    require(size <= 16, "at most 16 ranks");
+    check(leati_dist_all_gather(dist, &rank, sizeof rank, all, &err), &err);
+    for (int i = 0; i < size; ++i) require(all[i] == i, "what was gathered");
+    check(leati_dist_broadcast(dist, &from_last, sizeof from_last, size - 1, &err), &err);
+    require(from_last == 42, "the broadcast");
+    if (rank > 0) check(leati_dist_receive(dist, &passed, sizeof passed, rank - 1, &err), &err);
+    require(passed == rank, "what was passed on");
+    ++passed;
+    if (rank < size - 1) check(leati_dist_send(dist, &passed, sizeof passed, rank + 1, &err), &err);
+    check(leati_dist_barrier(dist, &err), &err);
+}
+
+int main(int argc, char **argv) {
+    leat_dist *dist = NULL;
+    leat_error err = {0};
+    require(argc == 2, "usage: ranks_ops RANKS");
+    require(leat_dist_is_launched(), "the launcher is recognized");
+    check(leat_dist_open(&dist, NULL, &err), &err);
+    require(leat_dist_size(dist) == atoi(argv[1]), "the number of ranks");
+    require(leat_dist_host(dist, 0) && leat_dist_host(dist, 0)[0], "the name of a host");
+    reduce(dist, 1);
+    reduce(dist, 1000);
+    reduce(dist, 300000);
+    overlap(dist);
+    exchange(dist);
+    if (leat_dist_rank(dist) == 0) puts("all requests are right");
+    leat_dist_close(&dist);
+    require(dist == NULL, "closed");
+    return 0;
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The communicator of one process, and errors of opening. */
+#include "cmocka_all.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "dist/dist.h"
+
+static void one_process(void **state) {
+    leat_dist *dist = NULL;
+    leat_error err = {0};
+    float values[3] = {1, 2, 3}, all[3] = {0};
+    (void)state;
+    unsetenv("OMPI_COMM_WORLD_SIZE");
+    assert_false(leat_dist_is_launched());
+    assert_int_equal(leat_dist_open(&dist, NULL, &err), LEAT_OK);
+    assert_int_equal(leat_dist_rank(dist), 0);
+    assert_int_equal(leat_dist_size(dist), 1);
+    assert_non_null(leat_dist_host(dist, 0));
+    assert_null(leat_dist_host(dist, 1));
+    assert_int_equal(leati_dist_all_reduce(dist, values, 3, &err), LEAT_OK);
+    assert_true(values[2] == 3.0f);
+    assert_int_equal(leati_dist_all_gather(dist, values, sizeof values, all, &err), LEAT_OK);
+    assert_memory_equal(values, all, sizeof all);
+    assert_int_equal(leati_dist_broadcast(dist, values, sizeof values, 0, &err), LEAT_OK);
+    assert_int_equal(leati_dist_barrier(dist, &err), LEAT_OK);
+    assert_int_equal(leati_dist_send(dist, values, sizeof values, 0, &err), LEAT_EINVAL);
+    leat_dist_abort(dist, 1);
+    leat_dist_close(&dist);
+    assert_null(dist);
+    leat_dist_close(&dist);
+}
+
+static void without_a_communicator(void **state) {
+    (void)state;
+    assert_int_equal(leat_dist_rank(NULL), 0);
+    assert_int_equal(leat_dist_size(NULL), 1);
+    assert_null(leat_dist_host(NULL, 0));
+    leat_dist_abort(NULL, 1);
+    leat_dist_close(NULL);
+}
+
+static void a_launcher_is_recognized(void **state) {
+    static const char *const names[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK"};
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof *names; ++i) {
+        setenv(names[i], "2", 1);
+        assert_true(leat_dist_is_launched());
+        unsetenv(names[i]);
+        assert_false(leat_dist_is_launched());
+    }
+}
+
+static void errors(void **state) {
+    leat_dist *dist = NULL;
+    leat_error err = {0};
+    (void)state;
+    leat_dist_options options = leat_dist_options_default();
+    options.kind = (leat_dist_kind)7;
+    assert_int_equal(leat_dist_open(&dist, &options, &err), LEAT_EINVAL);
+    assert_non_null(strstr(err.message, "kind"));
+    options = leat_dist_options_default();
+    options.timeout_ms = 10;
+    assert_int_equal(leat_dist_open(&dist, &options, &err), LEAT_EINVAL);
+    assert_non_null(strstr(err.message, "timeout_ms"));
+    options = leat_dist_options_default();
+    options.kind = LEAT_DIST_MPI;
+    options.library = "libno-such-mpi.so.1";
+    assert_int_equal(leat_dist_open(&dist, &options, &err), LEAT_ENOTFOUND);
+    assert_non_null(strstr(err.message, "LEAT_MPI"));
+    assert_null(dist);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_process),
+        cmocka_unit_test(without_a_communicator),
+        cmocka_unit_test(a_launcher_is_recognized),
+        cmocka_unit_test(errors),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
