@@ -64,7 +64,7 @@ LEAT_API bool leat_dist_is_launched(void);
 LEAT_API LEAT_CHECKED leat_status leat_dist_open(leat_dist **out, const leat_dist_options *options,
                                                  leat_error *err);
 
-/** Return the number of this process, from 0, and the number of all processes; 0 and 1 if `dist` is NULL. */
+/** Return the number of this process, from 0, and the number of all processes; 0 if `dist` is NULL. */
 LEAT_API int leat_dist_rank(const leat_dist *dist);
 LEAT_API int leat_dist_size(const leat_dist *dist);
 
@@ -72,13 +72,17 @@ LEAT_API int leat_dist_size(const leat_dist *dist);
  *  valid until leat_dist_close. */
 LEAT_API const char *leat_dist_host(const leat_dist *dist, int rank);
 
+/** Returns true if the communicator has failed: a rank has ended or does not answer, or MPI has failed; false if `dist`
+ *  is NULL. */
+LEAT_API bool leat_dist_is_broken(const leat_dist *dist);
+
 /** Ends all ranks, for use after an error that the other ranks do not know.  The launcher ends the other processes;
  *  the call takes at most two seconds, and this process should then exit.
  *  @param code  The exit code of the run.  Threads: the thread that uses the communicator. */
 LEAT_API void leat_dist_abort(leat_dist *dist, int code);
 
-/** Waits until all ranks make this call, disconnects, and sets *dist to NULL; NULL is fine.  After an error the ranks do
- *  not wait for each other, and a communicator of MPI is left as it is, since MPI cannot be finalized then. */
+/** Waits until all ranks make this call, disconnects, and sets *dist to NULL; NULL is fine.  After a failure of the
+ *  communicator the ranks do not wait for each other, and MPI is not finalized. */
 LEAT_API void leat_dist_close(leat_dist **dist);
 
 #ifdef __cplusplus

@@ -11,6 +11,7 @@
 
 #include "leat/callback.h"
 #include "leat/checkpoint.h"
+#include "leat/dist.h"
 #include "leat/error.h"
 #include "leat/feed.h"
 #include "leat/model.h"
@@ -182,7 +183,11 @@ typedef struct leat_fit_options {
      * class_weight. */
     const leat_output_class_weight *output_class_weights;
     int output_class_weight_count;
-    int unused; /* 0; the struct has no padding at its end */
+    int unused; /* 0; the struct has no padding in it */
+    /* Several processes train together (leat/dist.h, docs/distributed.md); default NULL: this process alone.  Each rank
+     * calls fit with the same model, data and options, and computes its share of each batch.  Callbacks, messages and
+     * checkpoints belong to rank 0; all ranks end with the same weights and history. */
+    leat_dist *dist;
 } leat_fit_options;
 
 /** Zeroes the `size` bytes of *options, writes the defaults that the comments of the members give, and sets

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Makes and reads the bytes of a checkpoint.  Room: checkpoint. */
+#define _GNU_SOURCE /* MAP_ANONYMOUS */
 #include "checkpoint/image.h"
 
 #include <string.h>
+#include <sys/mman.h>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -196,6 +198,18 @@ leat_status leati_image_open(leati_image *out, const char *path, leat_error *err
     if (status == LEAT_OK) return LEAT_OK;
     leati_image_close(out);
     return leati_prefix(status, err, "'%s'", path);
+}
+
+leat_status leati_image_copy(leati_image *out, const void *data, size_t bytes, leat_error *err) {
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    *out = (leati_image){0};
+    if (memory == MAP_FAILED) return leati_fail_memory(err, bytes, "a checkpoint");
+    memcpy(memory, data, bytes);
+    out->map = (leati_map){.data = memory, .size = bytes};
+    leat_status status = check_header(&out->map, err);
+    if (status == LEAT_OK) status = check_records(&out->map, &out->count, err);
+    if (status != LEAT_OK) leati_image_close(out);
+    return status;
 }
 
 void leati_image_close(leati_image *image) {

@@ -47,6 +47,8 @@ typedef struct leati_image {
 /* Maps a file and checks its size, its checksum and its records.  Errors: LEAT_EFORMAT the file is damaged, or of a
  * later version; those of leati_map_open. */
 leat_status leati_image_open(leati_image *out, const char *path, leat_error *err);
+/* Like leati_image_open(), but copies the bytes of a checkpoint that another process has mapped. */
+leat_status leati_image_copy(leati_image *out, const void *data, size_t bytes, leat_error *err);
 void leati_image_close(leati_image *image);
 /* Returns the data of a record and its size in *bytes; NULL if there is no such record. */
 const void *leati_image_find(const leati_image *image, const char *name, size_t *bytes);

@@ -53,11 +53,15 @@ int leat_dist_rank(const leat_dist *dist) {
 }
 
 int leat_dist_size(const leat_dist *dist) {
-    return dist ? dist->size : 1;
+    return dist ? dist->size : 0;
 }
 
 const char *leat_dist_host(const leat_dist *dist, int rank) {
     return dist && rank >= 0 && rank < dist->size ? dist->peers[rank].host : NULL;
+}
+
+bool leat_dist_is_broken(const leat_dist *dist) {
+    return dist && dist->class->is_broken(dist);
 }
 
 void leat_dist_abort(leat_dist *dist, int code) {

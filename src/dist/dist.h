@@ -36,6 +36,7 @@ typedef struct leati_dist_class {
     /* Waits until a request is done.  Errors: LEAT_EIO a rank has failed: its number, host and cause.  After a failure
      * all further requests fail alike. */
     leat_status (*wait)(leat_dist *dist, leati_dist_request *request, leat_error *err);
+    bool (*is_broken)(const leat_dist *dist);
     void (*abort)(leat_dist *dist, int code);
     void (*close)(leat_dist *dist);
 } leati_dist_class;

@@ -24,6 +24,11 @@ static leat_status wait(leat_dist *dist, leati_dist_request *request, leat_error
     return leati_fail(err, LEAT_EINVAL, "one process has no other rank to exchange data with");
 }
 
+static bool is_broken(const leat_dist *dist) {
+    (void)dist;
+    return false;
+}
+
 static void abort_run(leat_dist *dist, int code) {
     (void)dist;
     (void)code;
@@ -33,7 +38,7 @@ static void close_self(leat_dist *dist) {
     leati_free(dist);
 }
 
-static const leati_dist_class class = {start, wait, abort_run, close_self};
+static const leati_dist_class class = {start, wait, is_broken, abort_run, close_self};
 
 leat_status leati_dist_open_self(leat_dist **out, leat_error *err) {
     self_dist *self = leati_calloc(1, sizeof *self);

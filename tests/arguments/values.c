@@ -510,6 +510,7 @@ typedef struct number {
 
 static const number numbers[] = {
     {"rank", "leat_batch_input", 2},
+    {"rank", "leat_dist_host", 0},
     {"rank", "leat_tensor_view", 2},
     {"rank", "leat_tensor_view_into", 2},
     {"rank", NULL, 1},

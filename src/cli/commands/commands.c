@@ -53,6 +53,8 @@ static const cli_use fit_uses[] = {
     MAY(SEED),
     KERNEL_USES,
     MAY(GRADIENT_CHECKPOINTING),
+    MAY(DIST),
+    MAY(DIST_TIMEOUT),
     MAY(INITIAL_EPOCH),
     MAY(VALIDATION_STEPS),
     MAY(VALIDATION_FREQ),

@@ -20,6 +20,7 @@
 #include "cli/run/files.h"
 #include "cli/run/folder.h"
 #include "cli/run/json.h"
+#include "cli/run/ranks.h"
 #include "cli/run/record.h"
 #include "cli/run/session.h"
 #include "cli/run/surgery.h"
@@ -34,7 +35,8 @@ typedef struct fit_run {
     cli_arguments
         arguments; /* of the run: of this call or, with --resume, of the call that started the run */
     bool resumed;
-    cli_folder folder; /* path "": nothing is saved */
+    cli_ranks ranks;
+    cli_folder folder; /* path "": nothing is saved, or another rank saves it */
     char start[16];    /* name of the copy of the model in the folder */
     cli_callbacks callbacks;
     cli_class_weights class_weights;
@@ -171,7 +173,9 @@ static leat_fit_options fit_options(fit_run *run) {
     }
     options.validation = cli_has_validation(a) ? &session->validation : NULL;
     options.validation_every = cli_number(a, CLI_VALIDATION_EVERY, 0);
-    if (has_folder(run)) options.checkpoints = &run->checkpoints;
+    options.dist = run->ranks.dist;
+    bool with_leader = !cli_ranks_leads(&run->ranks) && a->text[CLI_OUT]; /* rank 0 writes the checkpoints */
+    if (has_folder(run) || with_leader) options.checkpoints = &run->checkpoints;
     return options;
 }
 
@@ -194,6 +198,13 @@ static int train(fit_run *run) {
     else if (status != LEAT_OK || report_code != CLI_SUCCESS)
         cli_print_failure(&run->folder);
     return code == CLI_SUCCESS && cli_signal_code() ? cli_signal_code() : code;
+}
+
+/* Lets the record of the run say that ranks have trained it, so that a process that continues it alone computes as one
+ * rank. */
+static void note_ranks(fit_run *run) {
+    if (run->ranks.dist && !run->arguments.text[CLI_DIST])
+        run->arguments.text[CLI_DIST] = leat_dist_is_launched() ? "auto" : "self";
 }
 
 /* ---- Starting a run ---- */
@@ -260,7 +271,7 @@ static int refuse_other_run(const fit_run *run, const char *file) {
 static int start_run(fit_run *run) {
     const cli_arguments *a = &run->arguments;
     size_t bytes = 0;
-    if (!a->text[CLI_OUT]) return CLI_SUCCESS;
+    if (!a->text[CLI_OUT] || !cli_ranks_leads(&run->ranks)) return CLI_SUCCESS;
     char *model = cli_read_file(a->operands[0], &bytes);
     if (!model) {
         cli_say("leat fit: cannot read '%s': %s\n", a->operands[0], strerror(errno));
@@ -316,7 +327,8 @@ static int prepare_new(fit_run *run) {
 
 /* Reads the record of the run, and goes to the folder in which it was started, to which its paths are relative. */
 static int read_run(fit_run *run, cli_record *record, const cli_arguments *given) {
-    int code = cli_folder_open(&run->folder, given->text[CLI_RESUME]);
+    int code = cli_ranks_leads(&run->ranks) ? cli_folder_open(&run->folder, given->text[CLI_RESUME])
+                                            : cli_folder_find(&run->folder, given->text[CLI_RESUME]);
     if (code == CLI_SUCCESS) code = cli_record_read(record, run->folder.path);
     if (code == CLI_SUCCESS) code = cli_record_merge(record, given, &run->arguments);
     if (code == CLI_SUCCESS && chdir(record->directory) != 0) {
@@ -338,21 +350,28 @@ static int prepare_resumed(fit_run *run, cli_record *record, const cli_arguments
     cli_folder_path(model, &run->folder, record->start);
     snprintf(run->start, sizeof run->start, "%.15s", record->start);
     run->arguments.text[CLI_OUT] = given->text[CLI_RESUME];
-    code = read_options(run);
+    code = cli_ranks_open(&run->ranks, given, record->arguments.text[CLI_DIST]);
+    note_ranks(run);
+    if (code == CLI_SUCCESS) code = read_options(run);
     if (code == CLI_SUCCESS) code = load_all(run, model);
-    if (code != CLI_SUCCESS) return code;
+    if (code != CLI_SUCCESS || !cli_ranks_leads(&run->ranks)) return code;
     return cli_record_write(run->folder.path, &run->arguments, run->start, record);
 }
 
 /* ---- The command ---- */
 
 static int prepare(fit_run *run, cli_record *record, const cli_arguments *given) {
-    int code = given->text[CLI_RESUME] ? prepare_resumed(run, record, given) : prepare_new(run);
+    int code = cli_ranks_open(&run->ranks, given, NULL);
+    note_ranks(run);
+    if (code == CLI_SUCCESS)
+        code = given->text[CLI_RESUME] ? prepare_resumed(run, record, given) : prepare_new(run);
     if (code != CLI_SUCCESS) return code;
     snprintf(run->checkpoint_folder, sizeof run->checkpoint_folder, "%.4000s/checkpoints", run->folder.path);
     run->checkpoints.folder = run->checkpoint_folder;
     run->checkpoints.resume = run->resumed;
-    return make_callbacks(run);
+    if (cli_ranks_leads(&run->ranks)) return make_callbacks(run);
+    run->folder.path[0] = '\0';
+    return CLI_SUCCESS;
 }
 
 int cli_fit(const cli_arguments *arguments) {
@@ -368,5 +387,5 @@ int cli_fit(const cli_arguments *arguments) {
     cli_close(&run.session);
     cli_folder_close(&run.folder);
     cli_record_free(&record);
-    return code;
+    return cli_ranks_close(&run.ranks, code);
 }

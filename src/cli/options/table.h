@@ -122,6 +122,12 @@ typedef enum cli_value {
       "recompute activations in the backward pass: less memory, up to a third more time")                    \
     X(DETERMINISTIC, "--deterministic", CLI_FLAG, NULL, 0, 0, NULL,                                          \
       "bit-identical results for any --threads; slower")                                                     \
+    X(DIST, "--dist", CLI_TEXT, "KIND", 0, 0, "auto",                                                        \
+      "train together with the other processes that mpirun or srun has started (auto), alone (none), "       \
+      "always "                                                                                              \
+      "over MPI (mpi), or alone but as one rank computes (self)")                                            \
+    X(DIST_TIMEOUT, "--dist-timeout", CLI_DURATION, "SECONDS", 1000, 86400000, "10",                         \
+      "end the run if a rank does not answer for so long")                                                   \
     X(NO_FOLD, "--no-fold", CLI_FLAG, NULL, 0, 0, NULL,                                                      \
       "in predictions, do not fold BatchNormalization into the weights of the convolution before it")        \
     X(DTYPE_POLICY, "--dtype-policy", CLI_TEXT, "POLICY", 0, 0, "MODEL's",                                   \

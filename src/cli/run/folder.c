@@ -36,8 +36,7 @@ static void make_parents(const char *path) {
     }
 }
 
-static int lock(cli_folder *folder, const char *path) {
-    leat_error err = {0};
+static int find(cli_folder *folder, const char *path) {
     char *full = realpath(path, NULL);
     if (!full || strlen(full) >= sizeof folder->path - 64) {
         cli_say("leat fit: cannot find the folder '%s': %s\n", path, strerror(full ? ENAMETOOLONG : errno));
@@ -46,6 +45,13 @@ static int lock(cli_folder *folder, const char *path) {
     }
     snprintf(folder->path, sizeof folder->path, "%s", full);
     free(full);
+    return CLI_SUCCESS;
+}
+
+static int lock(cli_folder *folder, const char *path) {
+    leat_error err = {0};
+    int code = find(folder, path);
+    if (code != CLI_SUCCESS) return code;
     if (leat_folder_lock(&folder->lock, folder->path, &err) == LEAT_OK) return CLI_SUCCESS;
     cli_say("leat fit: %s\n", err.message);
     folder->path[0] = '\0';
@@ -80,6 +86,11 @@ int cli_folder_make(cli_folder *out, const char *path) {
         return CLI_FAILURE;
     }
     return lock_and_clean(out, path);
+}
+
+int cli_folder_find(cli_folder *out, const char *path) {
+    *out = (cli_folder){.name = path};
+    return find(out, path);
 }
 
 int cli_folder_open(cli_folder *out, const char *path) {

@@ -25,6 +25,8 @@ void cli_folder_path(char out[CLI_PATH_BYTES], const cli_folder *folder, const c
 int cli_folder_make(cli_folder *out, const char *path);
 /* Like cli_folder_make(), but for a folder that exists. */
 int cli_folder_open(cli_folder *out, const char *path);
+/* Like cli_folder_open(), but does not lock the folder, and changes nothing: for a rank other than 0. */
+int cli_folder_find(cli_folder *out, const char *path);
 /* Unlocks the folder. */
 void cli_folder_close(cli_folder *folder);
 

@@ -20,9 +20,20 @@ enum { format_version = 1, path_bytes = 4096 };
 
 /* Options that do not change the result of a run, so that they may be given beside --resume. */
 static const cli_option_id may_change[] = {
-    CLI_EPOCHS,           CLI_WORKERS,          CLI_MULTIPROCESSING, CLI_MAX_QUEUE_SIZE,
-    CLI_FEED_MEMORY,      CLI_BATCH_TIMEOUT,    CLI_MAX_DEATHS,      CLI_THREADS,
-    CLI_CHECKPOINT_EVERY, CLI_KEEP_CHECKPOINTS, CLI_VERBOSE,         CLI_JSON,
+    CLI_EPOCHS,
+    CLI_WORKERS,
+    CLI_MULTIPROCESSING,
+    CLI_MAX_QUEUE_SIZE,
+    CLI_FEED_MEMORY,
+    CLI_BATCH_TIMEOUT,
+    CLI_MAX_DEATHS,
+    CLI_THREADS,
+    CLI_CHECKPOINT_EVERY,
+    CLI_KEEP_CHECKPOINTS,
+    CLI_VERBOSE,
+    CLI_JSON,
+    CLI_DIST,
+    CLI_DIST_TIMEOUT,
 };
 
 /* Options that say what to do with the folder now: they are not recorded. */

@@ -22,7 +22,7 @@
 /* The largest piece of a request, in bytes: MPI counts in int, and between pieces the thread watches the ranks. */
 enum { PIECE = 1 << 28, TAG = 1 };
 
-typedef enum stage { STARTING, READY, CLOSING, ENDED } stage;
+typedef enum stage { STARTING, READY, CLOSING, FINALIZING, ENDED } stage;
 
 typedef struct mpi_dist {
     leat_dist base;
@@ -194,8 +194,13 @@ static void serve(mpi_dist *d) {
         if (status != LEAT_OK) report(d, status, &why);
         if (request) finish_request(d, request);
     }
-    if (status == LEAT_OK && leati_watch_end(&d->watch, &why) == LEAT_OK && d->owns_mpi)
-        (void)d->mpi.calls->finalize(&d->mpi);
+    if (status == LEAT_OK) status = leati_watch_end(&d->watch, &why);
+    report(d, status, &why);
+    pthread_mutex_lock(&d->lock);
+    d->stage = FINALIZING;
+    pthread_cond_broadcast(&d->changed);
+    pthread_mutex_unlock(&d->lock);
+    if (status == LEAT_OK && d->owns_mpi) (void)d->mpi.calls->finalize(&d->mpi);
 }
 
 static void *run_thread(void *user) {
@@ -244,18 +249,32 @@ static leat_status wait(leat_dist *dist, leati_dist_request *request, leat_error
     return status;
 }
 
+static bool is_broken(const leat_dist *dist) {
+    mpi_dist *d = (mpi_dist *)(uintptr_t)dist;
+    pthread_mutex_lock(&d->lock);
+    bool broken = d->status != LEAT_OK;
+    pthread_mutex_unlock(&d->lock);
+    return broken;
+}
+
+/* Waits at most this long until the thread has ended; returns false if it has not. */
+static bool await_end(mpi_dist *d, time_t seconds) {
+    struct timespec until;
+    int error = 0;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += seconds;
+    while (d->stage != ENDED && error == 0) error = pthread_cond_timedwait(&d->changed, &d->lock, &until);
+    return d->stage == ENDED;
+}
+
 /* The thread may be inside a call of MPI that does not return, because a rank does not answer. */
 static void abort_run(leat_dist *dist, int code) {
     mpi_dist *d = (mpi_dist *)dist;
-    struct timespec until;
-    int error = 0;
     pthread_mutex_lock(&d->lock);
     d->abort_code = code ? code : 1;
     if (d->status == LEAT_OK) d->status = leati_fail(&d->failure, LEAT_EIO, "the run was aborted");
     pthread_cond_broadcast(&d->changed);
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += 2;
-    while (d->stage != ENDED && error == 0) error = pthread_cond_timedwait(&d->changed, &d->lock, &until);
+    (void)await_end(d, 2);
     pthread_mutex_unlock(&d->lock);
 }
 
@@ -267,15 +286,18 @@ static void destroy(mpi_dist *d) {
     leati_free(d);
 }
 
-/* After a failure the thread may hang inside MPI: then it keeps the communicator. */
+/* The thread may hang inside MPI: after a failure, or in MPI_Finalize, where MPICH over UCX sometimes waits for the answer
+ * of a rank that is there already and answers nobody.  Then the thread keeps the communicator until the process ends. */
 static void close_mpi(leat_dist *dist) {
+    enum { patience_s = 3 };
     mpi_dist *d = (mpi_dist *)dist;
     pthread_mutex_lock(&d->lock);
-    bool hangs = d->status != LEAT_OK && d->stage != ENDED && d->first;
     if (d->stage != ENDED) d->stage = CLOSING;
     pthread_cond_broadcast(&d->changed);
+    while (d->status == LEAT_OK && d->stage == CLOSING) pthread_cond_wait(&d->changed, &d->lock);
+    bool ended = await_end(d, patience_s);
     pthread_mutex_unlock(&d->lock);
-    if (hangs) {
+    if (!ended) {
         (void)pthread_detach(d->thread);
         return;
     }
@@ -283,7 +305,7 @@ static void close_mpi(leat_dist *dist) {
     destroy(d);
 }
 
-static const leati_dist_class class = {start, wait, abort_run, close_mpi};
+static const leati_dist_class class = {start, wait, is_broken, abort_run, close_mpi};
 
 /* ---- Opening ---- */
 

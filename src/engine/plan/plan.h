@@ -92,6 +92,10 @@ size_t leati_plan_arena_bytes(const leati_plan *plan); /* bytes of activations a
 /* Returns the largest number of bytes that live at once: a lower bound of the bytes of any arena layout. */
 size_t leati_plan_bound_bytes(const leati_plan *plan);
 
+/* Gives range number `index` of the weights that the plan writes: its offset in the slab of weights.  Ranges may occur
+ * more than once.  Returns false if there are no more ranges. */
+bool leati_plan_written_get(const leati_plan *plan, int32_t index, size_t *offset_bytes, size_t *bytes);
+
 /* The description of one step of a plan, for reports and for measurements. */
 #define LEATI_STEP_NAME_BYTES 80
 typedef struct leati_plan_step {

@@ -88,6 +88,14 @@ static leat_status note_written(leati_plan *plan, leat_error *err) {
     return LEAT_OK;
 }
 
+bool leati_plan_written_get(const leati_plan *plan, int32_t index, size_t *offset_bytes, size_t *bytes) {
+    if (index < 0 || index >= plan->written_count) return false;
+    const unsigned char *slab = plan->options.slabs[LEATI_SLAB_WEIGHTS];
+    *offset_bytes = (size_t)(plan->written[index].data - slab);
+    *bytes = plan->written[index].bytes;
+    return true;
+}
+
 static bool is_written(const leati_plan *plan, const leati_memory *m) {
     for (int32_t i = 0; m->bytes && i < plan->written_count; ++i)
         if (m->data < plan->written[i].data + plan->written[i].bytes &&

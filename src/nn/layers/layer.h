@@ -68,6 +68,7 @@ typedef struct leati_lowering {
     bool inference;         /* the present call is inside a call with training=False */
     leati_value losses[64]; /* scalars that regularizers and layers add to the loss */
     int32_t loss_count;
+    bool sums_activity; /* a penalty of an output in `losses` is a sum over the batch, not a mean */
     uint64_t
         stream; /* stream of random numbers of the present call: depends on the call's position in the model */
     /* Masks of the present call, f32: 1 for a step that counts, 0 for a step that does not.  A mask has the first

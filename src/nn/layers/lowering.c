@@ -46,6 +46,8 @@ void leati_lowering_add_activity(leati_lowering *lowering, const leati_regulariz
         const leati_desc *desc = leati_graph_desc(lowering->graph, outputs[i]);
         if (regularizer->per_sample && penalty != LEATI_NONE && desc->rank > 0 && desc->shape[0] > 0)
             penalty = leati_linear(lowering->graph, penalty, 1.0f / (float)desc->shape[0], 0.0f);
+        else if (penalty != LEATI_NONE)
+            lowering->sums_activity = true;
         leati_lowering_add_loss(lowering, penalty);
     }
     leati_graph_store_bf16(lowering->graph, before);

@@ -159,6 +159,9 @@ void leati_optimizer_scalars(leati_optimizer *optimizer, int64_t iterations, flo
 /* Adds the ops of a batch that changes no weights: the sum of the gradients, and the weights' moving average. */
 void leati_optimizer_accumulate(const leati_optimizer *optimizer, leati_graph *graph,
                                 const leati_weights *weights);
+/* Returns the first trainable weight with a gradient that is a list of rows which the update reads; -1: none. */
+int32_t leati_optimizer_reads_rows(const leati_optimizer *optimizer, const leati_graph *graph,
+                                   const leati_weights *weights, const leati_value *gradients);
 /* Adds the ops of clipping, of the update of the trainable weights and of their moving average.  `gradients` has the
  * values that were stored to LEATI_SLAB_GRADIENTS, one per trainable weight. */
 leat_status leati_optimizer_lower(const leati_optimizer *optimizer, leati_graph *graph,

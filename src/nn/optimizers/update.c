@@ -81,13 +81,24 @@ static bool clips(const leati_optimizer_config *c) {
     return isgreater(c->clipnorm, 0.0) || isgreater(c->global_clipnorm, 0.0) || isgreater(c->clipvalue, 0.0);
 }
 
-/* Finds the gradients that are lists of rows, where that makes a difference. */
-static void find_rows(context *c, const leati_value *gradients) {
-    const leati_optimizer *optimizer = c->optimizer;
+/* Returns true if lists of rows have another update than their sums. */
+static bool rows_matter(const leati_optimizer *optimizer) {
     bool has_powers =
         optimizer->as_keras3 && !optimizer->adds_rows && optimizer->type->powers != LEATI_POWERS_NONE;
-    bool matters = leati_optimizer_batches(optimizer) == 1 && /* their sum is no list of rows */
-                   (has_powers || clips(&optimizer->config));
+    return leati_optimizer_batches(optimizer) == 1 && /* the sum over batches is no list of rows */
+           (has_powers || clips(&optimizer->config));
+}
+
+int32_t leati_optimizer_reads_rows(const leati_optimizer *optimizer, const leati_graph *graph,
+                                   const leati_weights *weights, const leati_value *gradients) {
+    for (int32_t i = 0; rows_matter(optimizer) && i < weights->trainable_count; ++i)
+        if (has_rows(graph, gradients[i])) return i;
+    return -1;
+}
+
+/* Finds the gradients that are lists of rows, where that makes a difference. */
+static void find_rows(context *c, const leati_value *gradients) {
+    bool matters = rows_matter(c->optimizer);
     for (int32_t i = 0; i < c->weights->trainable_count; ++i) {
         bool rows = matters && has_rows(c->graph, gradients[i]);
         c->rows[i] = rows ? gradients[i] : LEATI_NONE;

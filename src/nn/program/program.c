@@ -219,9 +219,51 @@ static leati_value loss_weights(context *c, int output) {
     return leati_mul(c->graph, weights, leati_div(c->graph, all, steps));
 }
 
+/* Returns what keeps the losses of parts of a batch from adding up to the loss of the batch; NULL: they do. */
+static const char *why_not_in_parts(const context *c, int output) {
+    static const char *const whole[] = {"dice", "tversky", "circle"};
+    const leati_output_loss *loss = &c->model->compiled.losses[output];
+    for (size_t i = 0; i < sizeof whole / sizeof *whole; ++i)
+        if (strcmp(loss->type->measure.name, whole[i]) == 0) return "compares samples with each other";
+    if (loss->reduction == LEATI_REDUCTION_MEAN_WITH_SAMPLE_WEIGHT)
+        return "is divided by the sum of the weights of the batch";
+    if (loss->type->skips_zeros || loss->options.ignore_class != INT64_MIN)
+        return "is divided by the number of values that count in the batch";
+    if (c->masks[output] != LEATI_NONE && c->model->compiled.as_keras3 &&
+        loss->reduction == LEATI_REDUCTION_SUM_OVER_BATCH_SIZE)
+        return "is divided by the number of time steps that count in the batch, in the arithmetic of current "
+               "Keras";
+    return NULL;
+}
+
+static leat_status check_parts(const context *c, const leati_lowering *lowering, leat_error *err) {
+    for (int i = 0; i < c->model->output_count; ++i) {
+        if (!c->model->compiled.losses[i].type) continue;
+        const char *why = why_not_in_parts(c, i);
+        if (why)
+            return leati_fail(err, LEAT_ENOTSUP,
+                              "loss '%s' of output '%s' %s: such a loss is not supported with several ranks",
+                              c->model->compiled.losses[i].type->measure.name,
+                              leati_model_output_name(c->model, i), why);
+    }
+    if (!lowering->sums_activity) return LEAT_OK;
+    return leati_fail(
+        err, LEAT_ENOTSUP,
+        "activity_regularizer with the arithmetic of Keras 2.3.1 is not supported with several ranks: "
+        "it adds up the batch, where the other losses are means; use the arithmetic of current Keras");
+}
+
+/* Returns the share of these samples in a value that is a mean over the batch. */
+static leati_value share_of(context *c, leati_value mean) {
+    if (c->spec->whole_batch == 0) return mean;
+    float share = (float)c->spec->inputs[0].shape[0] / (float)c->spec->whole_batch;
+    return leati_linear(c->graph, mean, share, 0.0f);
+}
+
 static leat_status lower_losses(context *c, const leati_lowering *lowering, leat_error *err) {
     leati_program *program = c->program;
     leati_value total = LEATI_NONE;
+    if (c->spec->whole_batch > 0) LEATI_TRY(check_parts(c, lowering, err));
     leati_graph_label(c->graph, "loss");
     for (int i = 0; i < c->model->output_count; ++i) {
         const leati_output_loss *loss = &c->model->compiled.losses[i];
@@ -229,6 +271,7 @@ static leat_status lower_losses(context *c, const leati_lowering *lowering, leat
         if (!loss->type) continue;
         leati_value value =
             leati_loss_lower(loss, c->graph, c->targets[i], program->predictions[i], loss_weights(c, i));
+        if (loss->reduction != LEATI_REDUCTION_SUM) value = share_of(c, value);
         leati_graph_keep(c->graph, value);
         program->output_losses[i] = value;
         float weight = (float)loss->weight;
@@ -238,6 +281,7 @@ static leat_status lower_losses(context *c, const leati_lowering *lowering, leat
         program->regularization = add_term(c, program->regularization, lowering->losses[i]);
     }
     if (program->regularization != LEATI_NONE) {
+        program->regularization = share_of(c, program->regularization);
         leati_graph_keep(c->graph, program->regularization);
         total = add_term(c, total, program->regularization);
     }
@@ -350,6 +394,42 @@ static void apply_constraints(context *c) {
     }
 }
 
+/* Adds the update by `gradients`, which were stored to their slab. */
+static leat_status lower_update(context *c, const leati_value *gradients, leat_error *err) {
+    const leati_weights *weights = &c->model->weights;
+    leati_graph_label(c->graph, "optimizer");
+    if (c->spec->phase == LEATI_PHASE_SUM)
+        leati_optimizer_accumulate(c->model->compiled.optimizer, c->graph, weights);
+    else
+        LEATI_TRY(leati_optimizer_lower(c->model->compiled.optimizer, c->graph, weights, gradients, err));
+    apply_constraints(c);
+    return leati_graph_check(c->graph, err);
+}
+
+/* An update that reads the rows of an Embedding's gradient cannot be separated from the batch. */
+static leat_status check_rows(context *c, const leati_value *gradients, leat_error *err) {
+    int32_t weight =
+        leati_optimizer_reads_rows(c->model->compiled.optimizer, c->graph, &c->model->weights, gradients);
+    if (weight < 0) return LEAT_OK;
+    return leati_fail(
+        err, LEAT_ENOTSUP,
+        "weight '%s': clipping and powers of the gradient's rows, one for each index of the batch, are "
+        "not supported with several ranks: use the arithmetic of Keras 2.3.1 without clipvalue",
+        c->model->weights.names[weight]);
+}
+
+/* Builds the second part of a training step: the gradients are already in their slab. */
+static leat_status build_update(context *c, leat_error *err) {
+    const leati_weights *weights = &c->model->weights;
+    size_t count = (size_t)weights->trainable_count;
+    leati_value *gradients = leati_calloc(count, sizeof *gradients);
+    if (!gradients) return leati_fail_memory(err, count * sizeof *gradients, "gradients");
+    for (size_t i = 0; i < count; ++i) gradients[i] = weight_in(c, LEATI_SLAB_GRADIENTS, weights->entries[i]);
+    leat_status status = lower_update(c, gradients, err);
+    leati_free(gradients);
+    return status;
+}
+
 static leat_status lower_training(context *c, leat_error *err) {
     const leati_weights *weights = &c->model->weights;
     size_t count = (size_t)weights->trainable_count;
@@ -357,15 +437,12 @@ static leat_status lower_training(context *c, leat_error *err) {
     leati_value *values = leati_calloc(2 * count, sizeof(*values));
     if (!values) return leati_fail_memory(err, 2 * count * sizeof(*values), "gradients");
     leat_status status = store_gradients(c, values, values + count, err);
-    leati_graph_label(c->graph, "optimizer");
-    if (status == LEAT_OK && c->spec->phase == LEATI_PHASE_SUM)
-        leati_optimizer_accumulate(c->model->compiled.optimizer, c->graph, weights);
+    if (status == LEAT_OK && c->spec->part_of_step == LEATI_STEP_GRADIENTS)
+        status = check_rows(c, values + count, err);
     else if (status == LEAT_OK)
-        status = leati_optimizer_lower(c->model->compiled.optimizer, c->graph, weights, values + count, err);
+        status = lower_update(c, values + count, err);
     leati_free(values);
-    LEATI_TRY(status);
-    apply_constraints(c);
-    return leati_graph_check(c->graph, err);
+    return status;
 }
 
 /* ---- The whole ---- */
@@ -411,7 +488,7 @@ static leat_status build_program(context *c, leat_error *err) {
     LEATI_TRY(leati_network_check_counts(c->model, err));
     LEATI_TRY(leati_graph_create(&program->graph, err));
     c->graph = program->graph;
-    leat_status status = build(c, err);
+    leat_status status = spec->part_of_step == LEATI_STEP_UPDATE ? build_update(c, err) : build(c, err);
     if (status != LEAT_OK) leati_graph_destroy(&program->graph);
     return status;
 }

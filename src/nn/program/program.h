@@ -20,12 +20,23 @@ typedef enum leati_phase {
     LEATI_PHASE_UPDATE    /* updates the weights by the mean over all batches */
 } leati_phase;
 
+/* The part of a training step that a program computes.  Ranks add up their gradients between the two parts. */
+typedef enum leati_part_of_step {
+    LEATI_STEP_WHOLE = 0,
+    LEATI_STEP_GRADIENTS, /* up to the gradients, which stay in their slab, and the metrics */
+    LEATI_STEP_UPDATE     /* the update by the gradients in the slab; the program reads no batch */
+} leati_part_of_step;
+
 /* The shapes that the step reads, with the batch in front and all dimensions known: inputs, targets, then sample
  * weights, which include the class weights.  Must be zeroed before it is filled, because specs are compared as
  * bytes. */
 typedef struct leati_program_spec {
     leati_mode mode;
-    leati_phase phase;                 /* leati_program_phase */
+    leati_phase phase; /* leati_program_phase */
+    leati_part_of_step part_of_step;
+    /* Number of samples of the batch of which these samples are a part; 0: they are the batch.  Losses and gradients
+     * are then shares, whose sums over the parts are those of the batch (decision 0702). */
+    int64_t whole_batch;
     int32_t input_count, target_count; /* the model's inputs and outputs; target_count is 0 to predict */
     leati_desc inputs[LEATI_PROGRAM_MAX_OUTPUTS];
     leati_desc targets[LEATI_PROGRAM_MAX_OUTPUTS]; /* per output; rank -1: the output has no loss */

@@ -48,6 +48,7 @@ void leati_training_leave(leat_training *training) {
 }
 
 bool leati_training_is_requested(const leat_training *training) {
+    if (training->sync) return training->requested;
     return atomic_load_explicit(&training->model->stop_requested, memory_order_relaxed);
 }
 
@@ -123,12 +124,18 @@ static leat_status call_one(leat_training *training, const leat_callback *callba
     return leati_prefix(status, err, "%s %lld", name, (long long)index);
 }
 
-leat_status leati_training_call(leat_training *training, leati_hook hook, int64_t index, leat_logs *logs,
-                                leat_error *err) {
+static leat_status call_all(leat_training *training, leati_hook hook, int64_t index, leat_logs *logs,
+                            leat_error *err) {
     LEATI_TRY(call_one(training, &training->progress, hook, index, logs, err));
     for (int i = 0; i < training->callback_count; ++i)
         LEATI_TRY(call_one(training, &training->callbacks[i], hook, index, logs, err));
     return call_one(training, &training->history, hook, index, logs, err);
+}
+
+leat_status leati_training_call(leat_training *training, leati_hook hook, int64_t index, leat_logs *logs,
+                                leat_error *err) {
+    leat_status status = call_all(training, hook, index, logs, err);
+    return training->sync ? training->sync(training, status, err) : status;
 }
 
 leat_status leati_training_show_epoch(leat_training *training, int64_t epoch, leat_logs *logs,

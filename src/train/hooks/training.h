@@ -34,7 +34,10 @@ struct leat_training {
     int callback_count;
     leat_status (*validate)(leat_training *training, leat_logs *logs,
                             leat_error *err); /* NULL if there is no validation data */
-    void *loop;                               /* the loop that validate works on */
+    void *loop;                               /* the loop that validate and sync work on */
+    /* With several ranks: tells all ranks, after each hook, what the hooks of rank 0 have done; NULL: one process. */
+    leat_status (*sync)(leat_training *training, leat_status status, leat_error *err);
+    bool requested; /* with sync: leat_model_stop_training was called on a rank before the last hook */
     leat_history *run_history; /* of a fit, which owns it; NULL in an evaluation or a prediction */
 };
 

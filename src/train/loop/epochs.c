@@ -32,7 +32,7 @@ static leat_status train_step(leati_fit_loop *loop, bool *more, leat_error *err)
     const int64_t step = loop->position.step;
     const leati_compiled_step *compiled = NULL;
     logs->count = 0;
-    leat_status status = leati_runner_take(runner, more, err);
+    leat_status status = leati_fit_agree(loop, leati_runner_take(runner, more, err), err);
     loop->failed_between_steps = status != LEAT_OK;
     if (status != LEAT_OK || !*more) return status;
     leati_record_batch(&loop->history->record, runner->feed);
@@ -41,7 +41,7 @@ static leat_status train_step(leati_fit_loop *loop, bool *more, leat_error *err)
     LEATI_TRY(leati_training_call(&loop->training, LEATI_HOOK_on_train_batch_begin, step, logs, err));
     LEATI_TRY(leati_prefix(leati_runner_run(runner, &compiled, err), err, "batch %" PRId64, step));
     leati_record_step(&loop->history->record, runner->asked_ns, runner->waited_ns, runner->computed_ns);
-    LEATI_TRY(leati_prefix(leati_meter_add(&loop->meter, loop->model, compiled, runner->size, err), err,
+    LEATI_TRY(leati_prefix(leati_runner_measure(runner, &loop->meter, loop->model, compiled, err), err,
                            "batch %" PRId64, step));
     leati_meter_logs(&loop->meter, loop->model, "", logs);
     LEATI_TRY(leati_training_call(&loop->training, LEATI_HOOK_on_train_batch_end, step, logs, err));

@@ -136,6 +136,7 @@ static leat_status prepare_training(leati_fit_loop *loop, const leat_sequence *s
                                                              options->class_weight_count,
                                                              options->output_class_weights,
                                                              options->output_class_weight_count},
+                                           .parallel = options->dist ? &loop->parallel : NULL,
                                            .threads = options->threads,
                                            .feed = feed_options(options, "training")};
     runner_options.feed.shuffle = options->shuffle;
@@ -158,6 +159,7 @@ static leat_status prepare_validation(leati_fit_loop *loop, leat_error *err) {
                                            .steps = options->validation_steps,
                                            .lanes = "training",
                                            .lane = "validation steps",
+                                           .parallel = options->dist ? &loop->parallel : NULL,
                                            .threads = options->threads,
                                            .feed = feed_options(options, "validation")};
     if (!options->validation->next) runner_options.at = loop->validation_start.at;
@@ -168,12 +170,13 @@ static leat_status prepare_validation(leati_fit_loop *loop, leat_error *err) {
 
 static leat_status open_feeds(leati_fit_loop *loop, const leat_sequence *sequence, leat_error *err) {
     leati_runner *const runners[] = {&loop->train, &loop->validation};
+    const leat_fit_options *options = loop->options;
     if (loop->options->trace) loop->epoch_lane = leati_trace_lane(loop->options->trace, "training", "epochs");
     LEATI_TRY(prepare_training(loop, sequence, err));
     if (loop->options->validation) LEATI_TRY(prepare_validation(loop, err));
     int64_t opened_ns = leati_now_ns();
     LEATI_TRY(leati_runner_open(runners, loop->options->validation ? 2 : 1, err));
-    leati_feed_interrupt_by(loop->train.feed, &loop->model->stop_requested);
+    if (!options->dist) leati_feed_interrupt_by(loop->train.feed, &loop->model->stop_requested);
     return leati_record_begin(&loop->history->record, leat_feed_stats_get(loop->train.feed).workers,
                               opened_ns, err);
 }
@@ -196,11 +199,14 @@ static leat_status fit(leati_fit_loop *loop, const leat_sequence *sequence, leat
     const leat_fit_options *options = loop->options;
     loop->cores = leati_cores_get();
     loop->position.epoch = options->initial_epoch;
-    LEATI_TRY(leati_fit_checkpoints_open(loop, err));
-    LEATI_TRY(leati_fit_state_load(loop, err));
+    LEATI_TRY(leati_fit_meet(loop, err));
+    LEATI_TRY(leati_fit_agree(loop, leati_fit_checkpoints_open(loop, err), err));
+    LEATI_TRY(leati_fit_share_checkpoint(loop, err));
+    LEATI_TRY(leati_fit_agree(loop, leati_fit_state_load(loop, err), err));
+    LEATI_TRY(leati_fit_share_weights(loop, err));
     if (options->epochs <= loop->position.epoch || loop->training.stop) return leati_fit_run(loop, err);
-    LEATI_TRY(open_feeds(loop, sequence, err));
-    LEATI_TRY(leati_fit_state_skip(loop, err));
+    LEATI_TRY(leati_fit_agree(loop, open_feeds(loop, sequence, err), err));
+    LEATI_TRY(leati_fit_agree(loop, leati_fit_state_skip(loop, err), err));
     log_settings(loop);
     loop->start_ns = leati_now_ns();
     if (!leati_cores_used_ns(&loop->start_cores_ns)) loop->start_cores_ns = 0;
@@ -213,10 +219,14 @@ static leat_status prepare(leati_fit_loop *loop, leat_model *model, fit_task *ta
     const leat_fit_options *options = loop->options;
     LEATI_TRY(check_options(model, task->sequence, options, err));
     leat_training *training = &loop->training;
-    LEATI_TRY(leati_training_set_callbacks(training, options->callbacks, options->callback_count, err));
-    LEATI_TRY(leati_training_set_verbose(training, options->verbose, err));
+    const bool leads =
+        leat_dist_rank(options->dist) == 0; /* the other ranks call no hooks and print nothing */
+    if (leads)
+        LEATI_TRY(leati_training_set_callbacks(training, options->callbacks, options->callback_count, err));
+    LEATI_TRY(leati_training_set_verbose(training, leads ? options->verbose : 0, err));
     LEATI_TRY(leati_history_create(&loop->history, err));
     LEATI_TRY(leati_history_configure(loop->history, model, task->sequence, options, err));
+    loop->read_options.threads = leati_fit_threads(options);
     loop->model = model;
     training->model = model;
     training->loop = loop;
@@ -228,6 +238,8 @@ static leat_status prepare(leati_fit_loop *loop, leat_model *model, fit_task *ta
     training->validate = options->validation ? leati_fit_validate_in_hook : NULL;
     LEATI_TRY(leati_meter_init(&loop->meter, model, err));
     if (options->validation) LEATI_TRY(leati_meter_init(&loop->validation_meter, model, err));
+    if (options->dist) LEATI_TRY(leati_parallel_init(&loop->parallel, loop->read_options.dist, model, err));
+    if (options->dist) training->sync = leati_fit_sync;
     return leati_training_name(training, options->validation != NULL, err);
 }
 
@@ -270,6 +282,7 @@ static leat_status run_fit(leat_model *model, fit_task *task, const leat_fit_opt
     leati_training_fini(&loop->training);
     leati_meter_fini(&loop->meter);
     leati_meter_fini(&loop->validation_meter);
+    leati_parallel_fini(&loop->parallel);
     leati_free(loop->states_before);
     if (history)
         *history = loop->history;

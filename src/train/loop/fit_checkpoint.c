@@ -63,10 +63,16 @@ static leat_status prepare_folder(leati_fit_loop *loop, leat_error *err) {
     return leat_folder_clean(folder, err);
 }
 
+/* With several ranks, rank 0 has the folder; the others know only that there is one. */
+static bool writes(const leati_fit_loop *loop) {
+    return loop->checkpoints.options.folder && leat_dist_rank(loop->options->dist) == 0;
+}
+
 leat_status leati_fit_checkpoints_open(leati_fit_loop *loop, leat_error *err) {
     leati_fit_checkpoints *checkpoints = &loop->checkpoints;
     if (!loop->options->checkpoints) return LEAT_OK;
     LEATI_TRY(leati_checkpoint_options_read(loop->options->checkpoints, &checkpoints->options, err));
+    if (!writes(loop)) return LEAT_OK;
     LEATI_TRY(prepare_folder(loop, err));
     checkpoints->started_ns = leati_now_ns();
     return checkpoints->options.resume ? open_newest(loop, err)
@@ -128,7 +134,7 @@ static leat_status begin_if_idle(leati_fit_loop *loop, leat_error *err) {
 leat_status leati_fit_checkpoint_step(leati_fit_loop *loop, leat_error *err) {
     leati_fit_checkpoints *checkpoints = &loop->checkpoints;
     const leat_checkpoint_options *options = &checkpoints->options;
-    if (!options->folder) return LEAT_OK;
+    if (!writes(loop)) return LEAT_OK;
     if (options->every_steps > 0 && loop->position.steps % options->every_steps == 0) checkpoints->due = true;
     if (options->every_ms > 0 && (leati_now_ns() - checkpoints->started_ns) / 1000000 >= options->every_ms)
         checkpoints->due = true;
@@ -137,7 +143,7 @@ leat_status leati_fit_checkpoint_step(leati_fit_loop *loop, leat_error *err) {
 
 leat_status leati_fit_checkpoint_epoch(leati_fit_loop *loop, leat_error *err) {
     const leat_checkpoint_options *options = &loop->checkpoints.options;
-    if (!options->folder) return LEAT_OK;
+    if (!writes(loop)) return LEAT_OK;
     if (options->every_epochs > 0 && loop->position.epoch % options->every_epochs == 0)
         loop->checkpoints.due = true;
     /* Otherwise a fit that continues from an older checkpoint would replace the best model by a worse one. */
@@ -155,7 +161,7 @@ static bool is_worth_saving(const leati_fit_loop *loop) {
 leat_status leati_fit_checkpoint_last(leati_fit_loop *loop, leat_error *err) {
     leati_fit_checkpoints *checkpoints = &loop->checkpoints;
     leat_error why = {0};
-    if (!checkpoints->options.folder) return LEAT_OK;
+    if (!writes(loop)) return LEAT_OK;
     if (checkpoints->writer) leati_writer_wait(checkpoints->writer);
     log_failure(loop);
     if (!is_worth_saving(loop) || !has_finite_weights(loop)) return LEAT_OK;

@@ -8,6 +8,7 @@
 #include "train/history/history.h"
 #include "train/hooks/training.h"
 #include "train/loop/fit_checkpoint.h"
+#include "train/loop/fit_parallel.h"
 #include "train/loop/runner.h"
 
 /* Where a feed is: its next batch, and the number of batches taken since the beginning of the fit, for a generator. */
@@ -24,6 +25,9 @@ struct leati_fit_loop {
     leat_fit_options read_options;   /* the caller's options, copied into this version's struct */
     leat_sequence train_sequence, validation_sequence;
     leati_runner train, validation;
+    leati_parallel parallel; /* with options->dist */
+    /* With options->dist: the version of the weights of rank 0 after the last hook. */
+    uint64_t synced_version;
     leati_meter meter, validation_meter;
     leat_history *history;
     /* The logs of the current hooks: 9 KB each, too large for a small stack. */

@@ -320,7 +320,8 @@ leat_status leati_fit_state_load(leati_fit_loop *loop, leat_error *err) {
 
 leat_status leati_fit_state_load_callbacks(leati_fit_loop *loop, leat_error *err) {
     if (!loop->resumed) return LEAT_OK;
-    LEATI_TRY(leati_training_load_callbacks(&loop->training, &loop->checkpoints.image, err));
+    if (leat_dist_rank(loop->options->dist) == 0)
+        LEATI_TRY(leati_training_load_callbacks(&loop->training, &loop->checkpoints.image, err));
     leati_image_close(&loop->checkpoints.image);
     return LEAT_OK;
 }

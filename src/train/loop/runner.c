@@ -84,7 +84,7 @@ static leat_status choose_sequence(leati_runner *runner, const leat_sequence *se
 
 leat_status leati_runner_prepare(leati_runner *runner, leat_model *model, const leat_sequence *sequence,
                                  const leati_runner_options *options, leat_error *err) {
-    *runner = (leati_runner){.seed = options->feed.seed};
+    *runner = (leati_runner){.seed = options->feed.seed, .parallel = options->parallel};
     runner->threads = leati_threads_or_default(options->threads);
     LEATI_TRY(leati_trainer_of(model, &runner->trainer, err));
     LEATI_TRY(leati_binding_init(&runner->binding, model, &sequence->spec, options->mode, err));
@@ -216,6 +216,15 @@ static leat_status stage_meanwhile(leati_runner *runner, const leati_compiled_st
     return LEAT_OK;
 }
 
+static leat_status run_parallel(leati_runner *runner, leat_error *err) {
+    const leati_parallel_batch batch = {.trainer = runner->trainer,
+                                        .binding = &runner->binding,
+                                        .batch = runner->batch,
+                                        .threads = runner->threads,
+                                        .seed = runner->seed};
+    return leati_parallel_run(runner->parallel, &batch, err);
+}
+
 static leat_status run(leati_runner *runner, const leati_compiled_step **step, leat_error *err) {
     leati_program_spec spec;
     const void *pointers[3 * LEATI_PROGRAM_MAX_OUTPUTS];
@@ -239,7 +248,12 @@ static leat_status name_sample(const leati_runner *runner, leat_status status, l
 
 leat_status leati_runner_run(leati_runner *runner, const leati_compiled_step **step, leat_error *err) {
     int64_t start = leati_now_ns();
-    leat_status status = name_sample(runner, run(runner, step, err), err);
+    leat_status status = LEAT_OK;
+    *step = NULL;
+    if (runner->parallel)
+        status = run_parallel(runner, err);
+    else
+        status = name_sample(runner, run(runner, step, err), err);
     leat_feed_release(runner->feed);
     runner->batch = NULL;
     int64_t end = leati_now_ns();
@@ -248,6 +262,12 @@ leat_status leati_runner_run(leati_runner *runner, const leati_compiled_step **s
     ++runner->steps;
     trace_step(runner, start, end);
     return status;
+}
+
+leat_status leati_runner_measure(const leati_runner *runner, leati_meter *meter, const leat_model *model,
+                                 const leati_compiled_step *step, leat_error *err) {
+    if (!runner->parallel) return leati_meter_add(meter, model, step, runner->size, err);
+    return leati_meter_add_sums(meter, model, runner->parallel->sums, runner->size, err);
 }
 
 int64_t leati_runner_skips(leati_runner *runner) {

@@ -6,6 +6,7 @@
 
 #include "leat/feed.h"
 #include "train/loop/fixed_length.h"
+#include "train/parallel/parallel.h"
 #include "train/step/binding.h"
 #include "train/step/meter.h"
 #include "train/step/trainer.h"
@@ -20,6 +21,7 @@ typedef enum leati_pace {
 typedef struct leati_runner {
     leati_trainer *trainer;
     leati_binding binding;
+    leati_parallel *parallel;         /* borrowed; NULL: this process computes whole batches alone */
     leati_fixed_length *fixed_length; /* owned; NULL if passes have the sequence's own length */
     leat_sequence sequence;           /* the sequence that the feed reads */
     leat_feed_options options;        /* options of the feed */
@@ -48,6 +50,7 @@ typedef struct leati_runner_options {
     const char *lanes; /* group of the loop's lane in the trace */
     const char *lane;
     leati_class_weights class_weights;
+    leati_parallel *parallel; /* borrowed; NULL: none */
     int threads;
     leat_feed_options feed;
     leat_feed_position at;
@@ -71,8 +74,11 @@ leat_status leati_runner_await(leati_runner *runner, bool *more, leat_error *err
 /* Takes the next batch if there is one, and sets runner->size to the number of its samples. */
 leat_status leati_runner_take(leati_runner *runner, bool *more, leat_error *err);
 /* Runs the step on the current batch, and releases the batch's slot to the workers.  *step is the compiled step
- * that ran, from which the caller reads the outputs. */
+ * that ran, from which the caller reads the outputs; NULL if several ranks have computed the batch. */
 leat_status leati_runner_run(leati_runner *runner, const leati_compiled_step **step, leat_error *err);
+/* Adds the loss and metrics of the batch that was run last to the meter.  Errors: those of leati_meter_add. */
+leat_status leati_runner_measure(const leati_runner *runner, leati_meter *meter, const leat_model *model,
+                                 const leati_compiled_step *step, leat_error *err);
 
 /* Returns the number of bad batches that the feed has skipped since the last call. */
 int64_t leati_runner_skips(leati_runner *runner);

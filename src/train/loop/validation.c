@@ -20,13 +20,13 @@ static leat_status validate_step(leati_fit_loop *loop, leati_meter *meter, bool 
     int64_t step = loop->validated;
     leat_logs logs = {0};
     const leati_compiled_step *compiled = NULL;
-    LEATI_TRY(leati_runner_take(runner, more, err));
+    LEATI_TRY(leati_fit_agree(loop, leati_runner_take(runner, more, err), err));
     if (!*more) return LEAT_OK;
     leat_logs_set(&logs, "batch", (double)step);
     leat_logs_set(&logs, "size", (double)runner->size);
     LEATI_TRY(leati_training_call(&loop->training, LEATI_HOOK_on_test_batch_begin, step, &logs, err));
     LEATI_TRY(leati_prefix(leati_runner_run(runner, &compiled, err), err, "batch %" PRId64, step));
-    LEATI_TRY(leati_prefix(leati_meter_add(meter, loop->model, compiled, runner->size, err), err,
+    LEATI_TRY(leati_prefix(leati_runner_measure(runner, meter, loop->model, compiled, err), err,
                            "batch %" PRId64, step));
     leati_meter_logs(meter, loop->model, "", &logs);
     return leati_training_call(&loop->training, LEATI_HOOK_on_test_batch_end, step, &logs, err);
@@ -73,7 +73,8 @@ static leat_status look_ahead(leati_fit_loop *loop, leat_error *err) {
 static leat_status validate_pass(leati_fit_loop *loop, leat_logs *logs, leat_error *err) {
     leat_training *training = &loop->training;
     const bool stoppable = !loop->validating_whole && !leati_training_is_requested(training);
-    leati_feed_interrupt_by(loop->validation.feed, stoppable ? &loop->model->stop_requested : NULL);
+    const bool interrupts = stoppable && !loop->options->dist;
+    leati_feed_interrupt_by(loop->validation.feed, interrupts ? &loop->model->stop_requested : NULL);
     LEATI_TRY(look_ahead(loop, err));
     leati_meter_reset(&loop->validation_meter);
     LEATI_TRY(leati_training_call(training, LEATI_HOOK_on_test_begin, 0, logs, err));
@@ -120,6 +121,10 @@ static leat_status validate(leati_fit_loop *loop, leat_logs *logs, leat_error *e
 
 leat_status leati_fit_validate_in_hook(leat_training *training, leat_logs *logs, leat_error *err) {
     leati_fit_loop *loop = training->loop;
+    if (loop->options->dist && loop->options->dist->size > 1)
+        return leati_fail(
+            err, LEAT_ENOTSUP,
+            "validation in a hook is not supported with several ranks: hooks run on rank 0 only");
     const bool whole = loop->validating_whole;
     loop->validating_whole = loop->checkpoints.options.folder != NULL;
     leat_status status = validate(loop, logs, err);

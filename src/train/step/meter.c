@@ -49,11 +49,13 @@ static const leat_tensor *tensor_of(const leati_compiled_step *step, leati_value
     return out;
 }
 
-static leat_status add_metrics(leati_meter *meter, const leat_model *model, const leati_compiled_step *step,
+static leat_status check_states(const leati_meter *meter, const leat_model *model, leat_error *err) {
+    if (states_of(model) == meter->state_count) return LEAT_OK;
+    return leati_fail(err, LEAT_EINVAL, "the model was compiled again with other metrics during a run");
+}
+
+static leat_status add_metrics(double *state, const leat_model *model, const leati_compiled_step *step,
                                leat_error *err) {
-    double *state = meter->states;
-    if (states_of(model) != meter->state_count)
-        return leati_fail(err, LEAT_EINVAL, "the model was compiled again with other metrics during a run");
     for (int i = 0; i < model->compiled.metric_count; ++i) {
         const leati_metric *metric = &model->compiled.metrics[i];
         leat_tensor tensors[3];
@@ -77,7 +79,33 @@ leat_status leati_meter_add(leati_meter *meter, const leat_model *model, const l
         for (int i = 0; i < model->output_count; ++i)
             if (step->program.output_losses[i] >= 0)
                 meter->output_losses[i] += scalar(step, step->program.output_losses[i]) * (double)size;
-    return add_metrics(meter, model, step, err);
+    LEATI_TRY(check_states(meter, model, err));
+    return add_metrics(meter->states, model, step, err);
+}
+
+/* The loss, the losses of the outputs, the states of the metrics. */
+int64_t leati_meter_width(const leat_model *model) {
+    return 1 + model->output_count + states_of(model);
+}
+
+leat_status leati_meter_measure(const leat_model *model, const leati_compiled_step *step, double *out,
+                                leat_error *err) {
+    out[0] = scalar(step, step->program.loss);
+    for (int i = 0; i < model->output_count; ++i)
+        if (step->program.output_losses[i] >= 0) out[1 + i] = scalar(step, step->program.output_losses[i]);
+    return add_metrics(out + 1 + model->output_count, model, step, err);
+}
+
+leat_status leati_meter_add_sums(leati_meter *meter, const leat_model *model, const double *sums,
+                                 int64_t size, leat_error *err) {
+    LEATI_TRY(check_states(meter, model, err));
+    meter->last_loss = sums[0];
+    meter->loss += sums[0] * (double)size;
+    meter->samples += size;
+    for (int i = 0; model->output_count > 1 && i < model->output_count; ++i)
+        meter->output_losses[i] += sums[1 + i] * (double)size;
+    for (int64_t i = 0; i < meter->state_count; ++i) meter->states[i] += sums[1 + model->output_count + i];
+    return LEAT_OK;
 }
 
 static void log_as(leat_logs *logs, const char *prefix, const char *name, double value) {

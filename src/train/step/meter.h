@@ -28,6 +28,13 @@ void leati_meter_reset(leati_meter *meter);
  * not accept a value, or the model has been compiled again with other metrics. */
 leat_status leati_meter_add(leati_meter *meter, const leat_model *model, const leati_compiled_step *step,
                             int64_t size, leat_error *err);
+/* leati_meter_add() in two functions, for batches that are computed in parts.  leati_meter_measure writes what one part
+ * adds, as leati_meter_width doubles that are zero before; leati_meter_add_sums takes their sums over the parts. */
+int64_t leati_meter_width(const leat_model *model);
+leat_status leati_meter_measure(const leat_model *model, const leati_compiled_step *step, double *out,
+                                leat_error *err);
+leat_status leati_meter_add_sums(leati_meter *meter, const leat_model *model, const double *sums,
+                                 int64_t size, leat_error *err);
 /* Sets the means so far in the logs, with Keras's names (model.metrics_names) and `prefix` in front of each name. */
 void leati_meter_logs(const leati_meter *meter, const leat_model *model, const char *prefix, leat_logs *logs);
 

@@ -348,7 +348,8 @@ static leat_status update_slabs(leati_trainer *trainer, leati_compiled_step **st
 leat_status leati_trainer_step(leati_trainer *trainer, const leati_program_spec *shapes, int threads,
                                const leati_compiled_step **out, leat_error *err) {
     leati_program_spec spec = *shapes;
-    spec.phase = leati_program_phase(trainer->model, spec.mode);
+    if (spec.part_of_step != LEATI_STEP_GRADIENTS)
+        spec.phase = leati_program_phase(trainer->model, spec.mode);
     leati_compiled_step *step = find_step(trainer, &spec, threads);
     LEATI_TRY(update_slabs(trainer, &step, err));
     *out = step;
@@ -392,7 +393,7 @@ static void prepare_run(leati_trainer *trainer, const leati_compiled_step *step)
 static void finish_run(leati_trainer *trainer, const leati_compiled_step *step) {
     bool is_training = step->spec.mode == LEATI_TRAIN;
     leat_model *model = trainer->model;
-    if (is_training) ++model->iterations;
+    if (is_training && step->spec.part_of_step != LEATI_STEP_GRADIENTS) ++model->iterations;
     if (step->on_host)
         leati_weights_ran(&model->weights, is_training);
     else if (trainer->slabs)

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Computes a batch in parts on several ranks.  Room: train. */
+#include "train/parallel/parallel.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "leat/train.h"
+#include "nn/model/model.h"
+
+/* ---- Agreement ---- */
+
+leat_status leati_parallel_agree(leat_dist *dist, leat_status status, leat_error *err) {
+    struct {
+        int32_t status;
+        char text[LEAT_ERROR_MESSAGE_BYTES];
+    } failure = {0};
+    const size_t count = (size_t)dist->size;
+    int32_t mine = (int32_t)status;
+    int32_t *all = leati_calloc(count, sizeof *all);
+    if (!all) return leati_fail_memory(err, count * sizeof *all, "the states of the ranks");
+    leat_error why = {0};
+    leat_status told = leati_dist_all_gather(dist, &mine, sizeof mine, all, &why);
+    int failed = 0;
+    while (told == LEAT_OK && failed < dist->size && all[failed] == LEAT_OK) ++failed;
+    leati_free(all);
+    if (told == LEAT_OK && failed == dist->size) return LEAT_OK;
+    if (told == LEAT_OK && failed == dist->rank) {
+        failure.status = (int32_t)status;
+        if (err) memcpy(failure.text, err->message, sizeof failure.text);
+    }
+    if (told == LEAT_OK) told = leati_dist_broadcast(dist, &failure, sizeof failure, failed, &why);
+    if (told != LEAT_OK) {
+        if (err) *err = why;
+        return told;
+    }
+    if (dist->size == 1) return status;
+    return leati_fail(err, (leat_status)failure.status, "rank %d (host %s): %s", failed,
+                      dist->peers[failed].host, failure.text);
+}
+
+/* ---- Making and freeing ---- */
+
+static leat_status check_metrics(const leat_model *model, leat_error *err) {
+    for (int i = 0; i < model->compiled.metric_count; ++i) {
+        const leati_metric *metric = &model->compiled.metrics[i];
+        if (metric->options.object && !metric->lower)
+            return leati_fail(
+                err, LEAT_ENOTSUP,
+                "metric '%s': a custom metric with a state of its own is not supported with several "
+                "ranks: leat cannot add up such states",
+                metric->name);
+    }
+    return LEAT_OK;
+}
+
+static leat_status check_model(const leati_parallel *p, leat_error *err) {
+    const leat_model *model = p->model;
+    if (p->deterministic && p->dist->size > LEATI_PARALLEL_PARTS)
+        return leati_fail(
+            err, LEAT_ENOTSUP,
+            "a deterministic model is trained by at most %d ranks, since each batch has %d parts; "
+            "received %d ranks",
+            LEATI_PARALLEL_PARTS, LEATI_PARALLEL_PARTS, p->dist->size);
+    if (strcmp(leat_model_device(model), "cpu") != 0)
+        return leati_fail(err, LEAT_ENOTSUP, "device '%s': several ranks train on the CPU only",
+                          leat_model_device(model));
+    if (p->parts == 1) return LEAT_OK;
+    if (leati_model_stateful_batch(model) >= 0 || model->weights.state_bytes > 0)
+        return leati_fail(
+            err, LEAT_ENOTSUP,
+            "stateful layers are not supported with several ranks: each sample of a batch has a state");
+    for (int i = 0; i < model->input_count; ++i)
+        if (leati_model_input_shape(model, i).dims[0] > 0)
+            return leati_fail(
+                err, LEAT_ENOTSUP,
+                "input '%s' has a fixed batch size: that is not supported with several ranks, which "
+                "compute parts of each batch",
+                leati_model_input_name(model, i));
+    return check_metrics(model, err);
+}
+
+leat_status leati_parallel_init(leati_parallel *p, leat_dist *dist, leat_model *model, leat_error *err) {
+    *p = (leati_parallel){.dist = dist, .model = model, .deterministic = model->deterministic};
+    p->parts = p->deterministic ? LEATI_PARALLEL_PARTS : dist->size;
+    p->first = leati_first_part(dist->rank, dist->size, p->parts);
+    p->end = leati_first_part(dist->rank + 1, dist->size, p->parts);
+    leati_trainer *trainer = NULL;
+    LEATI_TRY(leati_trainer_of(model, &trainer, err));
+    LEATI_TRY(check_model(p, err));
+    p->width = leati_meter_width(model);
+    const size_t block = (size_t)p->width * LEATI_PARALLEL_PARTS,
+                 floats = model->weights.bytes / sizeof(float);
+    p->mine = leati_calloc(1 + block, sizeof(double));
+    p->all = leati_calloc((size_t)dist->size * (1 + block), sizeof(double));
+    p->sums = leati_calloc((size_t)p->width, sizeof(double));
+    p->before = leati_calloc(floats ? floats : 1, sizeof(float));
+    p->moving = leati_calloc(floats ? floats : 1, sizeof(float));
+    if (p->mine && p->all && p->sums && p->before && p->moving) return LEAT_OK;
+    return leati_fail_memory(err, (size_t)dist->size * (1 + block) * sizeof(double),
+                             "the measures of the ranks");
+}
+
+void leati_parallel_fini(leati_parallel *p) {
+    leati_tree_fini(&p->tree);
+    leati_free(p->mine);
+    leati_free(p->all);
+    leati_free(p->sums);
+    leati_free(p->before);
+    leati_free(p->moving);
+    *p = (leati_parallel){0};
+}
+
+/* ---- Parts ---- */
+
+static int64_t first_sample(const leati_parallel *p, int part, int64_t samples) {
+    return part * samples / p->parts;
+}
+
+/* Returns the number of doubles that each rank tells: its status, and the measures of its parts. */
+static size_t block_of(const leati_parallel *p) {
+    int most = (p->parts + p->dist->size - 1) / p->dist->size;
+    return 1 + (size_t)most * (size_t)p->width;
+}
+
+static void cut_desc(leati_desc *desc, const void **pointer, int64_t first, int64_t count) {
+    const size_t bytes = leati_desc_bytes(desc) / (size_t)desc->shape[0];
+    *pointer = (const char *)*pointer + (size_t)first * bytes;
+    desc->shape[0] = count;
+}
+
+/* Reduces the shapes and pointers of a batch to some of its samples. */
+static void cut(leati_program_spec *spec, const void **pointers, int64_t first, int64_t count) {
+    int at = 0;
+    spec->whole_batch = spec->inputs[0].shape[0];
+    if (spec->mode == LEATI_TRAIN) spec->part_of_step = LEATI_STEP_GRADIENTS;
+    for (int i = 0; i < spec->input_count; ++i) cut_desc(&spec->inputs[i], &pointers[at++], first, count);
+    for (int i = 0; i < spec->target_count; ++i)
+        if (spec->targets[i].rank >= 0) cut_desc(&spec->targets[i], &pointers[at++], first, count);
+    for (int i = 0; i < spec->target_count; ++i)
+        if (spec->weights[i].rank >= 0) cut_desc(&spec->weights[i], &pointers[at++], first, count);
+}
+
+/* Each part draws other random numbers (dropout); part 0 draws those of a step that is not cut. */
+static uint64_t seed_of(uint64_t seed, int part) {
+    return seed + (uint64_t)part * UINT64_C(0x9e3779b97f4a7c15);
+}
+
+/* ---- Weights that the first part of a step writes ---- */
+
+static float *weights_at(const leati_parallel *p, size_t offset_bytes) {
+    return (float *)((char *)p->model->weights.slab[LEATI_SLAB_WEIGHTS] + offset_bytes);
+}
+
+/* Copies the written weights to `to`, each multiplied by a factor, and returns their number. */
+static size_t save_written(const leati_parallel *p, const leati_plan *plan, float factor, float *to) {
+    size_t offset = 0, bytes = 0, at = 0;
+    for (int32_t i = 0; leati_plan_written_get(plan, i, &offset, &bytes); ++i) {
+        const float *from = weights_at(p, offset);
+        for (size_t j = 0; j < bytes / sizeof(float); ++j) to[at++] = factor * from[j];
+    }
+    return at;
+}
+
+static size_t count_written(const leati_plan *plan) {
+    size_t offset = 0, bytes = 0, all = 0;
+    for (int32_t i = 0; leati_plan_written_get(plan, i, &offset, &bytes); ++i) all += bytes / sizeof(float);
+    return all;
+}
+
+/* Plans that pack these weights have noted that the step before wrote them. */
+static void restore_written(const leati_parallel *p, const leati_plan *plan, const float *from) {
+    size_t offset = 0, bytes = 0, at = 0;
+    for (int32_t i = 0; leati_plan_written_get(plan, i, &offset, &bytes); ++i) {
+        memcpy(weights_at(p, offset), from + at, bytes);
+        at += bytes / sizeof(float);
+    }
+}
+
+/* ---- A batch ---- */
+
+/* The state of one call of leati_parallel_run. */
+typedef struct run {
+    leati_parallel *p;
+    const leati_parallel_batch *batch;
+    leati_program_spec spec; /* of the whole batch */
+    const void *pointers[3 * LEATI_PROGRAM_MAX_OUTPUTS];
+    int64_t samples;
+    leati_plan *plan;          /* of the first part that this rank has computed; NULL: it has none */
+    size_t gradients, written; /* floats */
+} run;
+
+/* Adds the gradients and the written weights of a part to the sum.  Without determinism a rank has one part, and its
+ * gradients stay in their slab. */
+static leat_status collect(run *r, int part, const leati_plan *plan, float share, leat_error *err) {
+    leati_parallel *p = r->p;
+    if (!p->deterministic) {
+        (void)save_written(p, plan, share, p->moving);
+        return LEAT_OK;
+    }
+    float *leaf = leati_tree_leaf(&p->tree, part);
+    if (!leaf) return leati_fail_memory(err, p->tree.count * sizeof *leaf, "a sum of gradients");
+    memcpy(leaf, p->model->weights.slab[LEATI_SLAB_GRADIENTS], r->gradients * sizeof *leaf);
+    (void)save_written(p, plan, share, leaf + r->gradients);
+    leati_tree_add(&p->tree, part);
+    return LEAT_OK;
+}
+
+static leat_status run_part(run *r, int part, leat_error *err) {
+    leati_parallel *p = r->p;
+    const leati_parallel_batch *b = r->batch;
+    const int64_t first = first_sample(p, part, r->samples),
+                  count = first_sample(p, part + 1, r->samples) - first;
+    const leati_compiled_step *step = NULL;
+    const void *pointers[3 * LEATI_PROGRAM_MAX_OUTPUTS];
+    leati_program_spec spec = r->spec;
+    if (count == 0) return LEAT_OK;
+    memcpy(pointers, r->pointers, sizeof pointers);
+    cut(&spec, pointers, first, count);
+    LEATI_TRY(leati_trainer_step(b->trainer, &spec, b->threads, &step, err));
+    const bool trains = spec.mode == LEATI_TRAIN;
+    if (trains && r->written > 0 && part > p->first) restore_written(p, step->plan, p->before);
+    LEATI_TRY(leati_trainer_run(b->trainer, step, pointers, seed_of(b->seed, part), err));
+    LEATI_TRY(leati_meter_measure(p->model, step, p->mine + 1 + (part - p->first) * p->width, err));
+    return trains ? collect(r, part, step->plan, (float)count / (float)r->samples, err) : LEAT_OK;
+}
+
+/* Compiles the first part of the step, to learn which weights it writes: on each rank, even if it has no samples. */
+static leat_status begin_sums(run *r, leat_error *err) {
+    leati_parallel *p = r->p;
+    const leati_parallel_batch *b = r->batch;
+    const leati_compiled_step *step = NULL;
+    const void *pointers[3 * LEATI_PROGRAM_MAX_OUTPUTS];
+    bool present[LEATI_TREE_LEAVES] = {0};
+    leati_program_spec spec = r->spec;
+    int part = p->first;
+    while (part < p->end && first_sample(p, part, r->samples) == first_sample(p, part + 1, r->samples))
+        ++part;
+    int64_t count =
+        part < p->end ? first_sample(p, part + 1, r->samples) - first_sample(p, part, r->samples) : 1;
+    memcpy(pointers, r->pointers, sizeof pointers);
+    cut(&spec, pointers, 0, count);
+    LEATI_TRY(leati_trainer_step(b->trainer, &spec, b->threads, &step, err));
+    r->gradients = p->model->weights.trainable_bytes / sizeof(float);
+    r->written = count_written(step->plan);
+    r->plan = step->plan;
+    (void)save_written(p, step->plan, 1.0f, p->before);
+    memset(p->moving, 0, r->written * sizeof(float));
+    if (!p->deterministic) {
+        if (part == p->end && r->gradients > 0)
+            memset(p->model->weights.slab[LEATI_SLAB_GRADIENTS], 0, r->gradients * sizeof(float));
+        return LEAT_OK;
+    }
+    for (int i = 0; i < p->parts; ++i)
+        present[i] = first_sample(p, i, r->samples) < first_sample(p, i + 1, r->samples);
+    leati_tree_begin(&p->tree, p->dist, r->gradients + r->written, present);
+    return LEAT_OK;
+}
+
+static leat_status run_parts(run *r, leat_error *err) {
+    leati_parallel *p = r->p;
+    const leati_parallel_batch *b = r->batch;
+    memset(p->mine, 0, block_of(p) * sizeof(double));
+    LEATI_TRY(leati_binding_apply(b->binding, b->batch, &r->spec, r->pointers, err));
+    r->samples = b->batch->size;
+    if (r->spec.mode == LEATI_TRAIN) LEATI_TRY(begin_sums(r, err));
+    for (int part = p->first; part < p->end; ++part) LEATI_TRY(run_part(r, part, err));
+    return LEAT_OK;
+}
+
+/* Tells the measures of all parts to all ranks, and adds them in the order of the parts. */
+static leat_status gather_measures(leati_parallel *p, leat_status status, leat_error *err) {
+    const size_t block = block_of(p);
+    bool all_fine = true;
+    leat_error why = {0};
+    p->mine[0] = (double)status;
+    leat_status told = leati_dist_all_gather(p->dist, p->mine, block * sizeof(double), p->all, &why);
+    if (told != LEAT_OK) {
+        if (err && status == LEAT_OK) *err = why;
+        return status == LEAT_OK ? told : status;
+    }
+    memset(p->sums, 0, (size_t)p->width * sizeof(double));
+    for (int rank = 0; rank < p->dist->size; ++rank) {
+        const double *theirs = p->all + (size_t)rank * block;
+        int count = leati_first_part(rank + 1, p->dist->size, p->parts) -
+                    leati_first_part(rank, p->dist->size, p->parts);
+        all_fine = all_fine && theirs[0] == (double)LEAT_OK;
+        for (int part = 0; part < count; ++part)
+            for (int64_t i = 0; i < p->width; ++i) p->sums[i] += theirs[1 + part * p->width + i];
+    }
+    return all_fine ? LEAT_OK : leati_parallel_agree(p->dist, status, err);
+}
+
+/* Replaces the gradients by their sums over all ranks. */
+static leat_status sum_gradients(run *r, leat_error *err) {
+    leati_parallel *p = r->p;
+    float *gradients = p->model->weights.slab[LEATI_SLAB_GRADIENTS], *sum = NULL;
+    if (!p->deterministic) {
+        if (p->dist->size == 1) return LEAT_OK;
+        LEATI_TRY(leati_dist_all_reduce(p->dist, gradients, r->gradients, err));
+        return r->written ? leati_dist_all_reduce(p->dist, p->moving, r->written, err) : LEAT_OK;
+    }
+    LEATI_TRY(leati_tree_finish(&p->tree, &sum, err));
+    if (sum && r->gradients) memcpy(gradients, sum, r->gradients * sizeof *sum);
+    if (sum && r->written) memcpy(p->moving, sum + r->gradients, r->written * sizeof *sum);
+    LEATI_TRY(leati_dist_broadcast(p->dist, gradients, r->gradients * sizeof *gradients, 0, err));
+    if (r->written == 0) return LEAT_OK;
+    return leati_dist_broadcast(p->dist, p->moving, r->written * sizeof *p->moving, 0, err);
+}
+
+/* Makes the update by the sum of the gradients: the same one on every rank. */
+static leat_status update(run *r, leat_error *err) {
+    const leati_parallel_batch *b = r->batch;
+    const leati_compiled_step *step = NULL;
+    leati_program_spec spec;
+    memset(&spec, 0, sizeof spec);
+    spec.mode = LEATI_TRAIN;
+    spec.part_of_step = LEATI_STEP_UPDATE;
+    if (r->gradients == 0) {
+        ++r->p->model->iterations;
+        return LEAT_OK;
+    }
+    LEATI_TRY(leati_trainer_step(b->trainer, &spec, b->threads, &step, err));
+    return leati_trainer_run(b->trainer, step, r->pointers, b->seed, err);
+}
+
+leat_status leati_parallel_run(leati_parallel *p, const leati_parallel_batch *batch, leat_error *err) {
+    run r = {.p = p, .batch = batch};
+    leat_status status = gather_measures(p, run_parts(&r, err), err);
+    if (status != LEAT_OK || r.spec.mode != LEATI_TRAIN) return status;
+    LEATI_TRY(sum_gradients(&r, err));
+    if (r.written > 0 && p->parts > 1) restore_written(p, r.plan, p->moving);
+    return update(&r, err);
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Steps whose batch is cut into parts, which the ranks of a run compute: gradients, losses and metrics of the parts are
+ * added up, and every rank makes the same update (decision 0702).  Room: train. */
+#ifndef LEATI_TRAIN_PARALLEL_PARALLEL_H
+#define LEATI_TRAIN_PARALLEL_PARALLEL_H
+
+#include "dist/dist.h"
+#include "train/parallel/tree.h"
+#include "train/step/binding.h"
+#include "train/step/meter.h"
+#include "train/step/trainer.h"
+
+/* The number of parts of a batch of a deterministic model, whatever the number of ranks. */
+enum { LEATI_PARALLEL_PARTS = 8 };
+
+typedef struct leati_parallel {
+    leat_dist *dist; /* borrowed */
+    leat_model *model;
+    bool deterministic;
+    int parts;      /* of each batch: LEATI_PARALLEL_PARTS, otherwise one for each rank */
+    int first, end; /* the parts of this rank */
+    int64_t width;  /* doubles of the measures of one part */
+    /* Measures of the parts of this rank and of all ranks, each behind the status of the rank; then their sums. */
+    double *mine, *all, *sums;
+    /* The weights that the first part of a step writes, such as moving averages: their values before the step, and the
+     * sum over the parts. */
+    float *before, *moving;
+    leati_tree tree; /* sums of gradients, of a deterministic model */
+} leati_parallel;
+
+/* A batch, and how to run its parts. */
+typedef struct leati_parallel_batch {
+    leati_trainer *trainer;
+    leati_binding *binding;
+    const leat_batch *batch;
+    int threads;
+    uint64_t seed;
+} leati_parallel_batch;
+
+/* Checks that the model can be trained by several ranks.  leati_parallel_fini also frees what a failure leaves.
+ * Errors: LEAT_ENOTSUP stateful layers, an input with a fixed batch size, a custom metric, a GPU, or a deterministic
+ * model with more than LEATI_PARALLEL_PARTS ranks; LEAT_ENOMEM. */
+leat_status leati_parallel_init(leati_parallel *parallel, leat_dist *dist, leat_model *model,
+                                leat_error *err);
+void leati_parallel_fini(leati_parallel *parallel);
+
+/* Computes the batch, of which every rank has all samples, and in train mode updates the weights.  All ranks return the
+ * same.  parallel->sums are then for leati_meter_add_sums.
+ * Errors: those of the step, in the words of the first rank that failed; those of the communicator. */
+leat_status leati_parallel_run(leati_parallel *parallel, const leati_parallel_batch *batch, leat_error *err);
+
+/* Makes all ranks return the same: the failure of the first rank that failed, with the rank in front of the message. */
+leat_status leati_parallel_agree(leat_dist *dist, leat_status status, leat_error *err);
+
+#endif
