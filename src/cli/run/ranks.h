@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ranks of `leat fit` under mpirun or srun: rank 0 speaks and writes, the others are silent unless they alone fail. */
+/* The ranks of `leat fit` under mpirun or srun.  Rank 0 speaks and writes; another rank is silent unless it alone fails. */
 #ifndef LEAT_CLI_RUN_RANKS_H
 #define LEAT_CLI_RUN_RANKS_H
 
@@ -21,8 +21,8 @@ int cli_ranks_open(cli_ranks *ranks, const cli_arguments *arguments, const char 
 /* Returns true if this rank speaks and writes: rank 0, or the only process. */
 bool cli_ranks_leads(const cli_ranks *ranks);
 
-/* Disconnects at the end of the command and returns `code`.  After a failure it ends all ranks; a rank other than 0 then
- * shows its messages, unless rank 0 shows its own within a second. */
+/* Disconnects at the end of the command and returns `code`.  After a failure it ends all ranks; a rank other than 0
+ * then shows its messages, unless rank 0 shows its own within a second. */
 int cli_ranks_close(cli_ranks *ranks, int code);
 
 #endif

@@ -286,8 +286,9 @@ static void destroy(mpi_dist *d) {
     leati_free(d);
 }
 
-/* The thread may hang inside MPI: after a failure, or in MPI_Finalize, where MPICH over UCX sometimes waits for the answer
- * of a rank that is there already and answers nobody.  Then the thread keeps the communicator until the process ends. */
+/* The thread may hang inside MPI: after a failure, or in MPI_Finalize, where MPICH over UCX's TCP sometimes waits for
+ * the answer of a rank that is there already and answers nobody.  Then the thread keeps the communicator until the
+ * process ends. */
 static void close_mpi(leat_dist *dist) {
     enum { patience_s = 3 };
     mpi_dist *d = (mpi_dist *)dist;

@@ -81,17 +81,27 @@ static bool clips(const leati_optimizer_config *c) {
     return isgreater(c->clipnorm, 0.0) || isgreater(c->global_clipnorm, 0.0) || isgreater(c->clipvalue, 0.0);
 }
 
-/* Returns true if lists of rows have another update than their sums. */
+static bool adds_powers(const leati_optimizer *optimizer) {
+    return optimizer->as_keras3 && !optimizer->adds_rows && optimizer->type->powers != LEATI_POWERS_NONE;
+}
+
+/* Returns true if lists of rows may have another update than their sums. */
 static bool rows_matter(const leati_optimizer *optimizer) {
-    bool has_powers =
-        optimizer->as_keras3 && !optimizer->adds_rows && optimizer->type->powers != LEATI_POWERS_NONE;
     return leati_optimizer_batches(optimizer) == 1 && /* the sum over batches is no list of rows */
-           (has_powers || clips(&optimizer->config));
+           (adds_powers(optimizer) || clips(&optimizer->config));
+}
+
+/* The clipnorm of 2.3.1 adds the rows first. */
+static bool clips_sums(const leati_optimizer *optimizer) {
+    const leati_optimizer_config *config = &optimizer->config;
+    return !optimizer->clips_each && !isgreater(config->global_clipnorm, 0.0) &&
+           !isgreater(config->clipvalue, 0.0);
 }
 
 int32_t leati_optimizer_reads_rows(const leati_optimizer *optimizer, const leati_graph *graph,
                                    const leati_weights *weights, const leati_value *gradients) {
-    for (int32_t i = 0; rows_matter(optimizer) && i < weights->trainable_count; ++i)
+    const bool reads = rows_matter(optimizer) && (adds_powers(optimizer) || !clips_sums(optimizer));
+    for (int32_t i = 0; reads && i < weights->trainable_count; ++i)
         if (has_rows(graph, gradients[i])) return i;
     return -1;
 }
