@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ranks of `leat fit` under mpirun or srun.  Rank 0 speaks and writes; another rank is silent unless it alone fails. */
+/* The ranks of `leat fit` under mpirun or srun.  Rank 0 speaks and writes; others are silent unless they alone fail. */
 #ifndef LEAT_CLI_RUN_RANKS_H
 #define LEAT_CLI_RUN_RANKS_H
 
