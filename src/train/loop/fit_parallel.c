@@ -21,10 +21,10 @@ int leati_fit_threads(const leat_fit_options *options) {
     const leat_dist *dist = options->dist;
     const long online = sysconf(_SC_NPROCESSORS_ONLN);
     const leati_cores cores = leati_cores_get();
-    int near = 0;
+    int near = 1; /* this rank and the others of its host */
     if (options->threads > 0 || !dist || cores.affinity < online) return options->threads;
     for (int i = 0; i < dist->size; ++i)
-        near += strcmp(dist->peers[i].host, dist->peers[dist->rank].host) == 0;
+        near += i != dist->rank && strcmp(dist->peers[i].host, dist->peers[dist->rank].host) == 0;
     return cores.count > near ? cores.count / near : 1;
 }
 
