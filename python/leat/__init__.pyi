@@ -23,6 +23,10 @@ from leat.native_source import source as source
 from leat.native_source import source_help as source_help
 from leat.predictor import Predictor as Predictor
 from leat.random import rng as rng
+from leat.report import progress as progress
+from leat.tuning import Trial as Trial
+from leat.tuning import Tuning as Tuning
+from leat.tuning import tune as tune
 from leat.workers import WorkerInfo as WorkerInfo
 from leat.workers import worker_info as worker_info
 

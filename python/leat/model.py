@@ -2,17 +2,17 @@
 """Models: loading, compiling, training, evaluating, predicting and saving them."""
 
 import atexit
-import collections.abc
 import json
 import os
 import time
 import weakref
 from typing import Any, Dict, List, Optional, Tuple
 
-from leat import _arrays, _data, _trainer, callbacks as _callbacks
+from leat import _arguments, _arrays, _data, _trainer, callbacks as _callbacks
 from leat.errors import ArgumentError, Error, MissingFileError, NotFoundError
 from leat.errors import _make as _make_error
 from leat.history import History
+from leat.model_parts import Layer, Optimizer, Weights
 
 _trainer.set_error_maker(_make_error)
 
@@ -116,7 +116,7 @@ class Model:
 
     def to_bytes(self, format: str = "h5", include_optimizer: bool = True) -> bytes:
         """Returns what save() would write: format is "h5", "keras" or "onnx"."""
-        return self._get().save_memory(_choose("format", format, _FORMATS), include_optimizer, False)
+        return self._get().save_memory(_arguments.choose("format", format, _FORMATS), include_optimizer, False)
 
     def save_weights(self, path) -> None:
         """Saves the weights: .weights.h5 (current Keras), .safetensors, or any other path: Keras 2's .h5 file."""
@@ -124,7 +124,7 @@ class Model:
 
     def weights_to_bytes(self, format: str = "h5") -> bytes:
         """Returns what save_weights() would write: format is "h5", "keras" (.weights.h5) or "safetensors"."""
-        return self._get().save_memory(_choose("format", format, _FORMATS), False, True)
+        return self._get().save_memory(_arguments.choose("format", format, _FORMATS), False, True)
 
     def load_weights(self, source, by_name: bool = False, skip_mismatch: bool = False, reshape: bool = False) -> None:
         """Loads weights from a path, or from the bytes of a file of weights."""
@@ -165,12 +165,12 @@ class Model:
         keep: what is None here stays as it was compiled, or as the file says.
         """
         self._get().compile(
-            _text(optimizer),
-            _text(loss),
-            _text(metrics, joins=True),
-            _text(weighted_metrics, joins=True),
-            _text(loss_weights),
-            _text(sample_weight_mode),
+            _arguments.text(optimizer),
+            _arguments.text(loss),
+            _arguments.text(metrics, joins=True),
+            _arguments.text(weighted_metrics, joins=True),
+            _arguments.text(loss_weights),
+            _arguments.text(sample_weight_mode),
             arithmetic,
             keep,
         )
@@ -205,7 +205,7 @@ class Model:
         self._get().set_learning_rate(float(rate))
 
     @property
-    def optimizer(self) -> "Optimizer":
+    def optimizer(self) -> Optimizer:
         """The optimizer: model.optimizer.learning_rate = 0.01."""
         return Optimizer(self)
 
@@ -287,13 +287,13 @@ class Model:
                 data.native,
                 validation.native if validation is not None else None,
                 self._describe(callbacks, history),
-                _class_weights(class_weight, self.output_names),
-                _checkpoint_tuple(checkpoints),
+                _arguments.class_weights(class_weight, self.output_names),
+                _arguments.checkpoint_tuple(checkpoints),
                 epoch_list,
                 int(epochs),
                 int(initial_epoch),
                 int(steps_per_epoch or 0),
-                _verbose(verbose),
+                _arguments.verbose(verbose),
                 int(validation_steps or 0),
                 1 if epoch_list is not None else int(validation_freq),
                 1 if in_python else int(max_queue_size),
@@ -303,7 +303,7 @@ class Model:
                 order,
                 window,
                 int(seed),
-                _choose("bad_batch", bad_batch, {"fail": False, "skip": True}),
+                _arguments.choose("bad_batch", bad_batch, {"fail": False, "skip": True}),
                 int(retries),
                 int(timeout * 1000) if timeout and workers and not in_python else 0,
                 bool(check_finite),
@@ -368,14 +368,14 @@ class Model:
             options = dict(workers=workers, processes=use_multiprocessing, queue=max_queue_size, seed=seed)
             data = opened.open(self, x, None, None, batch_size, False, **options)
             memories = native.predict(*self._evaluation(data, callbacks, steps, verbose, options, threads))
-        return _outputs(memories)
+        return _arguments.outputs(memories)
 
     def _evaluation(self, data, callbacks, steps, verbose, options, threads):
         return (
             data.native,
             self._describe(callbacks, None),
             int(steps or 0),
-            _verbose(verbose),
+            _arguments.verbose(verbose),
             1 if data.in_python else int(options["queue"]),
             0 if data.in_python else int(options["workers"]),
             bool(options["processes"]) and not data.in_python,
@@ -410,7 +410,7 @@ class Model:
 
         reset_metrics: False: metrics accumulate over the calls, as in Keras.
         """
-        weights = _class_weights(class_weight, self.output_names)
+        weights = _arguments.class_weights(class_weight, self.output_names)
         logs = self._get_compiled().train_on_batch(*self._batch(x, y, sample_weight), weights, reset_metrics)
         return self._order(logs, return_dict)
 
@@ -421,7 +421,7 @@ class Model:
 
     def predict_on_batch(self, x):
         """Returns the predictions of one batch.  For many small batches leat.Predictor is faster."""
-        return _outputs(self._get().predict_on_batch(self._batch(x, None, None)[0]))
+        return _arguments.outputs(self._get().predict_on_batch(self._batch(x, None, None)[0]))
 
     def reset_metrics(self) -> None:
         """Begins the metrics of calls with reset_metrics=False anew."""
@@ -463,17 +463,17 @@ class Model:
         return json.loads(self._get().summary_json())["model"]
 
     @property
-    def layers(self) -> "List[Layer]":
+    def layers(self) -> List[Layer]:
         """The layers, in Keras's order; those of a nested model are in its `layers`."""
         return [Layer(self, number, row) for number, row in enumerate(self._get().layers()) if row[2] < 0]
 
-    def get_layer(self, name: Optional[str] = None, index: Optional[int] = None) -> "Layer":
+    def get_layer(self, name: Optional[str] = None, index: Optional[int] = None) -> Layer:
         """Returns a layer by its name ("outer/inner" in a nested model), or by its index in `layers`."""
         if index is not None:
             return self.layers[index]
         rows = self._get().layers()
         for number in range(len(rows)):
-            if name in (rows[number][0], _path(rows, number)):
+            if name in (rows[number][0], _arguments.find_path(rows, number)):
                 return Layer(self, number, rows[number])
         known = ", ".join(row[0] for row in rows)
         raise NotFoundError(f"there is no layer {name!r}: the model has {known}")
@@ -512,12 +512,12 @@ class Model:
 
     def count_params(self) -> int:
         """Returns the number of all numbers in the weights."""
-        return sum(_product(shape) for _, shape, _ in self._get().weights())
+        return sum(_arguments.count_elements(shape) for _, shape, _ in self._get().weights())
 
     # ---- weights ----
 
     @property
-    def weights(self) -> "Weights":
+    def weights(self) -> Weights:
         """The weights by name: model.weights["dense_1/kernel:0"] is a copy; assigning an array changes the model."""
         return Weights(self)
 
@@ -530,7 +530,7 @@ class Model:
         rows = self._get().weights()
         if len(weights) != len(rows):
             raise ArgumentError(f"the model has {len(rows)} weights, received {len(weights)}")
-        arrays = [_weight_array(weight, row) for weight, row in zip(weights, rows)]
+        arrays = [_arguments.make_weight(weight, row) for weight, row in zip(weights, rows)]
         for index, array in enumerate(arrays):
             self._get().set_weight(index, array)
 
@@ -595,7 +595,7 @@ class Model:
 
     def set_tuning(self, tuning: str) -> None:
         """Sets how kernels are chosen: "off", "known" or "measure"."""
-        self._get().set("tuning", _choose("tuning", tuning, _TUNINGS))
+        self._get().set("tuning", _arguments.choose("tuning", tuning, _TUNINGS))
 
     # ---- the end ----
 
@@ -626,231 +626,3 @@ class Model:
         if self._closed:
             return "<leat.Model, closed>"
         return f"<leat.Model {self.name!r}: {self.inputs} -> {self.outputs}>"
-
-
-class Optimizer:
-    """What Keras's callbacks use of a model's optimizer."""
-
-    def __init__(self, model):
-        self._model = model
-
-    @property
-    def learning_rate(self) -> float:
-        """The learning rate of the next step; may be set."""
-        return self._model.learning_rate
-
-    @learning_rate.setter
-    def learning_rate(self, rate: float) -> None:
-        self._model.learning_rate = rate
-
-    lr = learning_rate
-
-    def get_config(self) -> Dict[str, Any]:
-        """Returns the optimizer's arguments."""
-        return self._model.optimizer_config["config"]
-
-    def __repr__(self):
-        return f"<leat.Optimizer {self._model.optimizer_config}>"
-
-
-class Layer:
-    """A layer of a model."""
-
-    def __init__(self, model, number, row):
-        self.model = model
-        self.name: str = row[0]
-        self.class_name: str = row[1]
-        self._number = number
-        self._weights = row[5]
-        self._inputs, self._outputs = row[6], row[7]
-
-    @property
-    def trainable(self) -> bool:
-        """True if training changes the layer's weights; may be set, which takes effect at the next compile."""
-        return self.model._get().layers()[self._number][3]
-
-    @trainable.setter
-    def trainable(self, value: bool) -> None:
-        self.model._get().set_trainable(_path(self.model._get().layers(), self._number), bool(value), False)
-
-    @property
-    def layers(self) -> "List[Layer]":
-        """The layers of a nested model."""
-        rows = self.model._get().layers()
-        return [Layer(self.model, number, row) for number, row in enumerate(rows) if row[2] == self._number]
-
-    def get_config(self) -> Dict[str, Any]:
-        """Returns the configuration, as Keras's get_config()."""
-        return json.loads(self.model._get().layer_config(self._number))
-
-    @property
-    def input_shape(self):
-        """The shape of the input of the layer's first call, or a list of shapes."""
-        return self._inputs[0] if len(self._inputs) == 1 else self._inputs
-
-    @property
-    def output_shape(self):
-        """The shape of the output of the layer's first call, or a list of shapes."""
-        return self._outputs[0] if len(self._outputs) == 1 else self._outputs
-
-    def _rows(self):
-        rows = self.model._get().weights()
-        indices = self.model._get().layers()[self._number][5]
-        return [(index, rows[index]) for index in indices]
-
-    @property
-    def weight_names(self) -> List[str]:
-        """The names of the weights, for model.weights."""
-        return [row[0] for _, row in self._rows()]
-
-    def get_weights(self) -> list:
-        """Returns copies of the layer's weights."""
-        return [self.model._read_weight(index, row[1]) for index, row in self._rows()]
-
-    def set_weights(self, weights) -> None:
-        """Sets the layer's weights: arrays in the order of get_weights()."""
-        rows = self._rows()
-        if len(weights) != len(rows):
-            raise ArgumentError(f"layer {self.name!r} has {len(rows)} weights, received {len(weights)}")
-        arrays = [_weight_array(weight, row) for weight, (_, row) in zip(weights, rows)]
-        for (index, _), array in zip(rows, arrays):
-            self.model._get().set_weight(index, array)
-
-    def count_params(self) -> int:
-        """Returns the number of all numbers in the weights."""
-        return sum(_product(row[1]) for _, row in self._rows())
-
-    def __repr__(self):
-        return f"<leat.Layer {self.name!r}: {self.class_name}, {self.input_shape} -> {self.output_shape}>"
-
-
-class Weights(collections.abc.Mapping):
-    """The weights of a model by name, in Keras's order."""
-
-    def __init__(self, model):
-        self._model = model
-
-    def _find(self, name):
-        for index, row in enumerate(self._model._get().weights()):
-            if row[0] == name or row[0].split(":")[0] == name:
-                return index, row
-        raise KeyError(name)
-
-    def __getitem__(self, name):
-        index, row = self._find(name)
-        return self._model._read_weight(index, row[1])
-
-    def __setitem__(self, name, value):
-        index, row = self._find(name)
-        self._model._get().set_weight(index, _weight_array(value, row))
-
-    def __iter__(self):
-        return iter([row[0] for row in self._model._get().weights()])
-
-    def __len__(self):
-        return len(self._model._get().weights())
-
-    def trainable(self, name) -> bool:
-        """Returns True if training changes the weight."""
-        return self._find(name)[1][2]
-
-    def __repr__(self):
-        rows = self._model._get().weights()
-        return "<leat.Weights: " + ", ".join(f"{name} {shape}" for name, shape, _ in rows) + ">"
-
-
-def _path(rows, number):
-    """Returns the path of a layer, such as "outer/inner"."""
-    name, parent = rows[number][0], rows[number][2]
-    return name if parent < 0 else f"{_path(rows, parent)}/{name}"
-
-
-def _product(shape):
-    count = 1
-    for size in shape:
-        count *= size
-    return count
-
-
-def _weight_array(value, row):
-    import numpy
-
-    array = numpy.ascontiguousarray(_arrays.to_array(value, row[0]))
-    if array.shape != row[1]:
-        if value is not None and numpy.shape(value) == row[1]:
-            return array.reshape(row[1])  # ascontiguousarray has made an array of a scalar
-        raise ArgumentError(f"weight {row[0]!r}: expected the shape {row[1]}, received {array.shape}")
-    return array
-
-
-def _outputs(memories):
-    import numpy
-
-    arrays = [numpy.asarray(memory) for memory in memories]
-    return arrays[0] if len(arrays) == 1 else arrays
-
-
-def _choose(name, value, known):
-    if value not in known:
-        raise ArgumentError(f"{name} is {value!r}, expected one of {', '.join(repr(word) for word in known)}")
-    return known[value]
-
-
-def _verbose(value):
-    return 1 if value == "auto" else int(value)
-
-
-def _plain(value):
-    """Returns a part of a configuration as JSON has it."""
-    if value is None or isinstance(value, (str, bool, int, float)):
-        return value
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    if hasattr(value, "get_config"):
-        return {"class_name": type(value).__name__, "config": _plain(value.get_config())}
-    if hasattr(value, "item"):
-        return value.item()
-    if callable(value) and hasattr(value, "__name__"):
-        return value.__name__
-    raise ArgumentError(f"expected a name or a configuration, received {value!r}")
-
-
-def _text(value, joins=False):
-    value = _plain(value)
-    if value is None or isinstance(value, str):
-        return value
-    if joins and isinstance(value, list) and all(isinstance(item, str) for item in value):
-        return ", ".join(value) or None
-    return json.dumps(value)
-
-
-def _class_weights(value, outputs):
-    if value is None:
-        return None
-    if not isinstance(value, dict):
-        raise ArgumentError("class_weight: expected a dict {class: weight}, or {output: {class: weight}}")
-    by_output = value if all(isinstance(item, dict) for item in value.values()) and value else None
-    if by_output is None:
-        if len(outputs) != 1:
-            raise ArgumentError(f"class_weight: the model has the outputs {', '.join(outputs)}: pass a dict for each")
-        by_output = {outputs[0]: value}
-    return [(name, [(int(key), float(item)) for key, item in pairs.items()]) for name, pairs in by_output.items()]
-
-
-def _checkpoint_tuple(options):
-    if options is None:
-        return None
-    known = {"folder", "every_steps", "every_seconds", "every_epochs", "resume", "keep"}
-    if not isinstance(options, dict) or "folder" not in options or not set(options) <= known:
-        names = ", ".join(sorted(known))
-        raise ArgumentError(f"checkpoints: expected a folder, or a dict with folder and some of {names}")
-    return (
-        os.fspath(options["folder"]),
-        int(options.get("every_steps", 0)),
-        int(options.get("every_seconds", 0) * 1000),
-        int(options.get("every_epochs", 1)),
-        bool(options.get("resume", False)),
-        int(options.get("keep", 2)),
-    )

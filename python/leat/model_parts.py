@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a leat.Model shows of itself: its layers, its weights and its optimizer."""
+
+import collections.abc
+import json
+from typing import Any, Dict, List
+
+from leat import _arguments
+from leat.errors import ArgumentError
+
+
+class Optimizer:
+    """What Keras's callbacks use of a model's optimizer."""
+
+    def __init__(self, model):
+        self._model = model
+
+    @property
+    def learning_rate(self) -> float:
+        """The learning rate of the next step; may be set."""
+        return self._model.learning_rate
+
+    @learning_rate.setter
+    def learning_rate(self, rate: float) -> None:
+        self._model.learning_rate = rate
+
+    lr = learning_rate
+
+    def get_config(self) -> Dict[str, Any]:
+        """Returns the optimizer's arguments."""
+        return self._model.optimizer_config["config"]
+
+    def __repr__(self):
+        return f"<leat.Optimizer {self._model.optimizer_config}>"
+
+
+class Layer:
+    """A layer of a model."""
+
+    def __init__(self, model, number, row):
+        self.model = model
+        self.name: str = row[0]
+        self.class_name: str = row[1]
+        self._number = number
+        self._weights = row[5]
+        self._inputs, self._outputs = row[6], row[7]
+
+    @property
+    def trainable(self) -> bool:
+        """True if training changes the layer's weights; may be set, which takes effect at the next compile."""
+        return self.model._get().layers()[self._number][3]
+
+    @trainable.setter
+    def trainable(self, value: bool) -> None:
+        self.model._get().set_trainable(_arguments.find_path(self.model._get().layers(), self._number), bool(value), False)
+
+    @property
+    def layers(self) -> "List[Layer]":
+        """The layers of a nested model."""
+        rows = self.model._get().layers()
+        return [Layer(self.model, number, row) for number, row in enumerate(rows) if row[2] == self._number]
+
+    def get_config(self) -> Dict[str, Any]:
+        """Returns the configuration, as Keras's get_config()."""
+        return json.loads(self.model._get().layer_config(self._number))
+
+    @property
+    def input_shape(self):
+        """The shape of the input of the layer's first call, or a list of shapes."""
+        return self._inputs[0] if len(self._inputs) == 1 else self._inputs
+
+    @property
+    def output_shape(self):
+        """The shape of the output of the layer's first call, or a list of shapes."""
+        return self._outputs[0] if len(self._outputs) == 1 else self._outputs
+
+    def _rows(self):
+        rows = self.model._get().weights()
+        indices = self.model._get().layers()[self._number][5]
+        return [(index, rows[index]) for index in indices]
+
+    @property
+    def weight_names(self) -> List[str]:
+        """The names of the weights, for model.weights."""
+        return [row[0] for _, row in self._rows()]
+
+    def get_weights(self) -> list:
+        """Returns copies of the layer's weights."""
+        return [self.model._read_weight(index, row[1]) for index, row in self._rows()]
+
+    def set_weights(self, weights) -> None:
+        """Sets the layer's weights: arrays in the order of get_weights()."""
+        rows = self._rows()
+        if len(weights) != len(rows):
+            raise ArgumentError(f"layer {self.name!r} has {len(rows)} weights, received {len(weights)}")
+        arrays = [_arguments.make_weight(weight, row) for weight, (_, row) in zip(weights, rows)]
+        for (index, _), array in zip(rows, arrays):
+            self.model._get().set_weight(index, array)
+
+    def count_params(self) -> int:
+        """Returns the number of all numbers in the weights."""
+        return sum(_arguments.count_elements(row[1]) for _, row in self._rows())
+
+    def __repr__(self):
+        return f"<leat.Layer {self.name!r}: {self.class_name}, {self.input_shape} -> {self.output_shape}>"
+
+
+class Weights(collections.abc.Mapping):
+    """The weights of a model by name, in Keras's order."""
+
+    def __init__(self, model):
+        self._model = model
+
+    def _find(self, name):
+        for index, row in enumerate(self._model._get().weights()):
+            if row[0] == name or row[0].split(":")[0] == name:
+                return index, row
+        raise KeyError(name)
+
+    def __getitem__(self, name):
+        index, row = self._find(name)
+        return self._model._read_weight(index, row[1])
+
+    def __setitem__(self, name, value):
+        index, row = self._find(name)
+        self._model._get().set_weight(index, _arguments.make_weight(value, row))
+
+    def __iter__(self):
+        return iter([row[0] for row in self._model._get().weights()])
+
+    def __len__(self):
+        return len(self._model._get().weights())
+
+    def trainable(self, name) -> bool:
+        """Returns True if training changes the weight."""
+        return self._find(name)[1][2]
+
+    def __repr__(self):
+        rows = self._model._get().weights()
+        return "<leat.Weights: " + ", ".join(f"{name} {shape}" for name, shape, _ in rows) + ">"
