@@ -114,10 +114,6 @@ def settle_order(data):
 class Batches(_Source):
     """An object whose item i is batch i: keras.utils.Sequence, keras.utils.PyDataset, or any list of batches."""
 
-    def __init__(self, data):
-        super().__init__(data)
-        settle_order(data)
-
     def length(self):
         count = getattr(self.data, "num_batches", None)
         if count is None or callable(count):
@@ -129,6 +125,7 @@ class Batches(_Source):
 
     def __init__(self, data):
         super().__init__(data)
+        settle_order(data)
         self.into = callable(getattr(data, "get_into", None))
         spec = getattr(data, "batch_spec", None)
         if self.into and spec is not None:

@@ -4,20 +4,16 @@
 import atexit
 import os
 import random as _random
-import sys
 import time
 import weakref
 
-from leat import _helper, _keras_glue, _native, _pack, _sources, report, workers as _workers
+from leat import _keras_glue, _launch, _native, _pack, _sources, report, workers as _workers
 from leat._compat import pickle
 from leat.errors import ArgumentError, DataError, Error, PickleError
 
 _KINDS = {"thread": 1, "process": 2, "fork": 2}
 _SHUFFLES = {"none": 0, "batches": 1, "samples": 2, "window": 3}
 _REMAINDERS = {"uneven": 0, "drop": 1, "pad": 2}
-_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-_NO_MEMORY, _NO_FILE = 4, 5  # codes of leat_status
-_LARGEST_BATCH = 1 << 36  # bytes of address space for a batch; memory is used for what batches need
 
 _open_feeds = weakref.WeakSet()
 
@@ -149,31 +145,17 @@ class Feed:
 
     def _make_payload(self):
         """Returns the bytes from which the helper program makes the source."""
-        from multiprocessing import spawn
-
-        if _helper.importing_main():
-            raise Error(
-                "a feed with worker processes is opened while a worker's interpreter imports the main module: write the"
-                ' code that opens it under  if __name__ == "__main__":'
-            )
-        preparation = spawn.get_preparation_data("leat")
-        preparation.pop("authkey", None)  # of multiprocessing's connections, which leat does not use
-        return pickle.dumps((preparation, _pickle_source(self._source, self._data)))
+        return _launch.make_payload(_pickle_source(self._source, self._data))
 
     def _open(self, at_pass, at_batch):
         source = self._source
-        command = None
-        if self.kind == "process":
-            # The new interpreter may not look for modules where this one has found leat.
-            start = f"import sys; sys.path.append({_FOLDER!r}); from leat._helper import main; main()"
-            command = [sys.executable, *_interpreter_flags(), "-c", start]
         arguments = dict(
             self._options,
             make=source.make,
             length=source.length,
             samples=source.samples,
             end_pass=_weakly(self._end_pass) if _sources.overrides_end(self._data) else None,
-            command=command,
+            command=_launch.make_command() if self.kind == "process" else None,
             data=self._payload,
             at_pass=at_pass,
             at_batch=at_batch,
@@ -181,13 +163,7 @@ class Feed:
         make = _native.Feed
         if source.native is not None:
             make, arguments["native"] = source.feed_type, source.native
-        for most in (_LARGEST_BATCH, 1 << 32, 1 << 29):
-            try:
-                self._native = make(most_bytes=most, **arguments)
-                break
-            except Error as error:  # A limit of address space or of file sizes may be lower.
-                if most == 1 << 29 or error.code not in (_NO_MEMORY, _NO_FILE):
-                    raise
+        self._native = _launch.open_with_space(lambda most: make(most_bytes=most, **arguments))
         self._ended = False
         self._fresh = True  # The next iteration begins where the feed was opened, also in the middle of a pass.
         _open_feeds.add(self)
@@ -437,12 +413,6 @@ def _read_shuffle(shuffle, source):
     if word == "samples" and not source.by_samples:
         raise ArgumentError("shuffling samples needs a batch_size; shuffle='batches' permutes whole batches")
     return _SHUFFLES[word], int(window or 0)
-
-
-def _interpreter_flags():
-    import subprocess
-
-    return subprocess._args_from_interpreter_flags()
 
 
 def _pickle_source(source, data):

@@ -6,10 +6,9 @@ import os
 import pickle
 import re
 import signal
-import sys
 import time
 
-from leat import _helper, _native, _pack
+from leat import _launch, _native, _pack
 from leat import feed as _feed
 from leat.errors import Error, LateError, PickleError, WorkerError
 from leat.torch import _source
@@ -25,20 +24,6 @@ class LateBatchError(LateError, RuntimeError):
 
 class WorkerDiedError(WorkerError):
     """Worker processes died while they made a batch."""
-
-
-def _make_payload(launch):
-    """Returns the bytes from which the helper program makes the workers' functions."""
-    from multiprocessing import spawn
-
-    if _helper.importing_main():
-        raise Error(
-            "a loader with workers is used while a worker's interpreter imports the main module: write the code that"
-            ' uses it under  if __name__ == "__main__":'
-        )
-    preparation = spawn.get_preparation_data("leat")
-    preparation.pop("authkey", None)
-    return pickle.dumps((preparation, pickle.dumps(launch)))
 
 
 class WorkerHandle:
@@ -115,23 +100,20 @@ class Engine:
         launch = _source.Launch(self.board, self.packed, self.seed, iterable)
         command = payload = None
         if self.kind == "process":
-            payload = _make_payload(launch)
-            start = f"import sys; sys.path.append({_feed._FOLDER!r}); from leat._helper import main; main()"
-            command = [sys.executable, *_feed._interpreter_flags(), "-c", start]
+            payload = _launch.make_payload(pickle.dumps(launch))
+            command = _launch.make_command()
             makers = [len] * (self.workers if iterable else 1)
         else:
             makers = [worker.make for worker in launch.workers()]
-        for most in (_feed._LARGEST_BATCH, 1 << 32, 1 << 29):
+
+        def open_all(most):
             options = [
                 self._options(make, iterable, command, payload if i == 0 else None, most)
                 for i, make in enumerate(makers)
             ]
-            try:
-                self.feeds = _native.open_together(_native.Feed, options)
-                break
-            except Error as error:  # A limit of address space or of file sizes may be lower.
-                if most == 1 << 29 or error.code not in (_feed._NO_MEMORY, _feed._NO_FILE):
-                    raise
+            return _native.open_together(_native.Feed, options)
+
+        self.feeds = _launch.open_with_space(open_all)
         _feed._open_feeds.add(self)
 
     def _options(self, make, iterable, command, payload, most):

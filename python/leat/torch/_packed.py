@@ -5,7 +5,6 @@ import hashlib
 import io
 import mmap
 import os
-import pickle
 import struct
 import sys
 

@@ -7,7 +7,6 @@ import weakref
 from typing import TypeVar
 
 import torch
-from torch.utils.data import _utils
 from torch.utils.data.dataloader import DataLoader as _TorchDataLoader
 
 from leat.errors import ArgumentError
