@@ -327,10 +327,11 @@ leat_status leat_feed_keep(leat_feed *feed, leat_kept **out, leat_error *err) {
             err, LEAT_EBUSY,
             "%d batches are kept, as many as kept_batches allows: copy this one, or release one",
             feed->service.kept_batches);
-    leat_kept *kept = &places->kept[feed->in_use->place];
+    const leati_ring *ring = &feed->service.ring;
+    leat_kept *kept = &places->kept[leati_ring_place(ring, feed->in_use)];
     atomic_store_explicit(&kept->state, LEATI_PLACE_KEPT, memory_order_relaxed);
     atomic_fetch_add(&places->holders, 1);
-    feed->in_use->place = (uint32_t)spare;
+    leati_ring_set_place(ring, feed->in_use, (uint32_t)spare);
     feed->kept = true;
     *out = kept;
     return LEAT_OK;

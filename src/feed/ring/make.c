@@ -43,7 +43,7 @@ leat_status leat_batch_reserve(const leat_batch *batch, size_t bytes, leat_error
     if (bytes > ring->slot_bytes)
         return leati_fail(err, LEAT_ESHAPE, "a batch needs %zu bytes, the specification allows at most %zu",
                           bytes, ring->slot_bytes);
-    uint32_t place = being_made.slot->place;
+    uint32_t place = leati_ring_place(ring, being_made.slot);
     bool backed = atomic_load_explicit(&ring->backed[place], memory_order_relaxed) >= bytes;
     LEATI_TRY(leati_service_back(ring, place, bytes, err));
     return backed ? enter_pages(being_made.maker, place, bytes, err) : LEAT_OK;
@@ -220,7 +220,7 @@ static leat_status copy_into_slot(const leati_ring *ring, leati_slot *slot, leat
         unsigned char *slot_memory = leati_ring_tensor(ring, slot, i);
         size_t bytes = leat_tensor_bytes(tensor);
         if (tensor->data == slot_memory) continue;
-        if (ring->elastic) LEATI_TRY(leati_service_back(ring, slot->place, bytes, err));
+        if (ring->elastic) LEATI_TRY(leati_service_back(ring, leati_ring_place(ring, slot), bytes, err));
         if (is_out_of_caches(ring) && !overlap(slot_memory, tensor->data, bytes))
             leati_copy_past_caches(slot_memory, tensor->data, bytes);
         else
@@ -302,7 +302,8 @@ static leat_status make_with_retries(leati_maker *maker, leati_slot *slot) {
         return LEAT_OK;
     }
     const leati_ring *ring = &service->ring;
-    if (!ring->elastic) LEATI_TRY(leati_service_back(ring, slot->place, ring->slot_bytes, &slot->error));
+    if (!ring->elastic)
+        LEATI_TRY(leati_service_back(ring, leati_ring_place(ring, slot), ring->slot_bytes, &slot->error));
     if (ring->table->between_processes) follow_state(maker);
     leat_status status = make_once(maker, slot, &slot->error);
     while (status != LEAT_OK && status != LEAT_ESKIPPED && slot->retries < service->faults.retries) {

@@ -33,7 +33,7 @@ typedef struct leati_slot {
     alignas(LEATI_CACHE_LINE) _Atomic uint32_t state;
     uint32_t deaths;            /* workers that died making this batch; the helper counts them */
     uint32_t timeouts;          /* workers that were killed because this batch was late */
-    uint32_t place;             /* the place of its tensors; the consumer changes it */
+    uint32_t place_shift;       /* see leati_ring_place; the consumer changes it */
     _Atomic int64_t started_ns; /* when the worker began; 0 before */
     _Atomic uint32_t
         discarded;  /* 1: the consumer does not want the batch any more, and it need not be made */
@@ -92,8 +92,18 @@ static inline leati_slot *leati_ring_slot(const leati_ring *ring, uint64_t ticke
     return &ring->slots[ticket % ring->slot_count];
 }
 
+/* Returns the number of the place that has the slot's tensors: at first the slot's own number.  The slot stores the
+ * difference, so that memory of zeros is right, and a long queue has memory for those slots only that are in use. */
+static inline uint32_t leati_ring_place(const leati_ring *ring, const leati_slot *slot) {
+    return (uint32_t)(slot - ring->slots) + slot->place_shift;
+}
+
+static inline void leati_ring_set_place(const leati_ring *ring, leati_slot *slot, uint32_t place) {
+    slot->place_shift = place - (uint32_t)(slot - ring->slots);
+}
+
 static inline unsigned char *leati_ring_tensor(const leati_ring *ring, const leati_slot *slot, int i) {
-    return ring->data + (size_t)slot->place * ring->slot_bytes + ring->tensor_offset[i];
+    return ring->data + (size_t)leati_ring_place(ring, slot) * ring->slot_bytes + ring->tensor_offset[i];
 }
 
 /* Consumer: opens the slot of job->ticket, which must be FREE or READY and not in use. */

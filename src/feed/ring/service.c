@@ -154,7 +154,6 @@ leat_status leati_service_map(leati_service *service, const leati_worker_table *
     LEATI_TRY(choose_slots(service, table->count, options->memory, err));
     LEATI_TRY(lay_out_ring(service, err));
     LEATI_TRY(map_ring(service, options->helper_command != NULL && table->count > 0, err));
-    for (uint64_t i = 0; i < ring->slot_count; ++i) ring->slots[i].place = (uint32_t)i;
     return LEAT_OK;
 }
 
