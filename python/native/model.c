@@ -397,22 +397,22 @@ static PyObject *model_copy_weights(PyObject *self, PyObject *args) {
     return finish(m, status, &err);
 }
 
-static PyObject *model_reset_states(PyObject *self, PyObject *nothing) {
-    (void)nothing;
+static PyObject *reset(PyObject *self, void (*what)(leat_model *)) {
     model *m = (model *)self;
     leat_error err = {0};
     if (model_begin(m) != 0) return NULL;
-    leat_model_reset_states(m->model);
+    what(m->model);
     return finish(m, LEAT_OK, &err);
+}
+
+static PyObject *model_reset_states(PyObject *self, PyObject *nothing) {
+    (void)nothing;
+    return reset(self, leat_model_reset_states);
 }
 
 static PyObject *model_reset_metrics(PyObject *self, PyObject *nothing) {
     (void)nothing;
-    model *m = (model *)self;
-    leat_error err = {0};
-    if (model_begin(m) != 0) return NULL;
-    leat_model_reset_metrics(m->model);
-    return finish(m, LEAT_OK, &err);
+    return reset(self, leat_model_reset_metrics);
 }
 
 /* ---- layers ---- */

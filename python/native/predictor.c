@@ -97,10 +97,18 @@ static int convert_input(predictor *p, int index, const array_view *view) {
     return -1;
 }
 
+/* Binds an array whose memory is used as it is, until another one takes its place.  Returns the memory. */
+static void *bind(binding *b, PyObject *array, const array_view *view) {
+    unbind(b);
+    Py_INCREF(array);
+    b->array = array;
+    b->buffer = view->buffer;
+    return b->buffer.buf;
+}
+
 static int bind_input(predictor *p, int index, PyObject *array) {
     array_view view;
     if (!array) return -1;
-    binding *b = &p->bound[index];
     const leat_tensor *expected = &p->inputs[index];
     PyObject *made = NULL;
     if (array_open(&view, array) != 0) {
@@ -117,17 +125,12 @@ static int bind_input(predictor *p, int index, PyObject *array) {
         array_close(&view);
         return failed;
     }
-    unbind(b);
-    Py_INCREF(array);
-    b->array = array;
-    b->buffer = view.buffer;
-    p->sources[index] = view.buffer.buf;
+    p->sources[index] = bind(&p->bound[index], array, &view);
     return 0;
 }
 
 static int bind_output(predictor *p, int index, PyObject *array) {
     array_view view;
-    binding *b = &p->bound[p->input_count + index];
     const leat_tensor *expected = &p->outputs[index];
     if (array_open(&view, array) != 0) return -1;
     if (!view.contiguous || view.tensor.dtype != expected->dtype || !shape_fits(expected, &view.tensor) ||
@@ -136,11 +139,7 @@ static int bind_output(predictor *p, int index, PyObject *array) {
         array_close(&view);
         return -1;
     }
-    unbind(b);
-    Py_INCREF(array);
-    b->array = array;
-    b->buffer = view.buffer;
-    p->targets[index] = view.buffer.buf;
+    p->targets[index] = bind(&p->bound[p->input_count + index], array, &view);
     return 0;
 }
 

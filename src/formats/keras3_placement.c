@@ -20,15 +20,23 @@ enum { prefix_bytes = 128 };
 /* The name of the list in archives of tf.keras 2.12 to 2.14.  In 2.12, a layer that has weights counts twice. */
 static const char early_list[] = "_layer_checkpoint_dependencies";
 
+/* Returns the array with at least twice its capacity, and sets *capacity; NULL, and leaves both, without memory. */
+static void *grow(void *array, int32_t *capacity, size_t item_bytes, leat_error *err) {
+    int32_t larger = *capacity ? 2 * *capacity : 16;
+    void *grown = leati_realloc(array, (size_t)larger, item_bytes);
+    if (grown)
+        *capacity = larger;
+    else
+        leati_fail_memory(err, (size_t)larger * item_bytes, "the paths of a model's parts");
+    return grown;
+}
+
 static leat_status add(leati_placement *out, const char *group, const char *path, const leati_weight *weight,
                        leat_error *err) {
     if (out->count == out->capacity) {
-        int32_t capacity = out->capacity ? 2 * out->capacity : 16;
-        void *grown = leati_realloc(out->items, (size_t)capacity, sizeof *out->items);
-        if (!grown)
-            return leati_fail_memory(err, (size_t)capacity * sizeof *out->items, "the paths of weights");
+        void *grown = grow(out->items, &out->capacity, sizeof *out->items, err);
+        if (!grown) return LEAT_ENOMEM;
         out->items = grown;
-        out->capacity = capacity;
     }
     leati_placed_weight *item = &out->items[out->count];
     item->weight = weight;
@@ -43,12 +51,9 @@ static leat_status add(leati_placement *out, const char *group, const char *path
 
 static leat_status add_group(leati_placement *out, const char *path, const char *name, leat_error *err) {
     if (out->group_count == out->group_capacity) {
-        int32_t capacity = out->group_capacity ? 2 * out->group_capacity : 16;
-        void *grown = leati_realloc(out->groups, (size_t)capacity, sizeof *out->groups);
-        if (!grown)
-            return leati_fail_memory(err, (size_t)capacity * sizeof *out->groups, "the paths of layers");
+        void *grown = grow(out->groups, &out->group_capacity, sizeof *out->groups, err);
+        if (!grown) return LEAT_ENOMEM;
         out->groups = grown;
-        out->group_capacity = capacity;
     }
     leati_placed_group *group = &out->groups[out->group_count++];
     snprintf(group->path, sizeof group->path, "%svars", path);
@@ -60,12 +65,9 @@ static leat_status add_factors(leati_placement *out, const char *path, leati_lay
     leat_tensor factors;
     if (!leati_integer_lookup_factors(layer, &factors)) return LEAT_OK;
     if (out->factors_count == out->factors_capacity) {
-        int32_t capacity = out->factors_capacity ? 2 * out->factors_capacity : 4;
-        void *grown = leati_realloc(out->factors, (size_t)capacity, sizeof *out->factors);
-        if (!grown)
-            return leati_fail_memory(err, (size_t)capacity * sizeof *out->factors, "the paths of factors");
+        void *grown = grow(out->factors, &out->factors_capacity, sizeof *out->factors, err);
+        if (!grown) return LEAT_ENOMEM;
         out->factors = grown;
-        out->factors_capacity = capacity;
     }
     leati_placed_factors *item = &out->factors[out->factors_count++];
     snprintf(item->path, sizeof item->path, "%svars/idf_weights", path);
