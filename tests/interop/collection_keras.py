@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The part of tools/collection that runs in Keras, 2.3.1 or current.
+"""The part of tools/collection that runs in Keras: 2.3.1, tf.keras 2.12 to 2.15, or current.
 
 collection_keras.py record MODELS WORK [WORD]: takes every model of the folder MODELS through Keras and writes what Keras
 computed into a folder of WORK for each model.  collection_keras.py exact WORK [WORD]: repeats in float64 what leat did
@@ -24,8 +24,9 @@ import numpy as np  # noqa: E402
 from collection import (FACTOR, FLOOR, MORE, STEPS, WARM, distances, judged, numbered, worst_error,  # noqa: E402
                         worst_pair, write)
 
-CURRENT = not keras.__version__.startswith("2.")
-if not CURRENT:  # Keras 2.3.1 on TensorFlow 2.1 may count a step before or after its optimizer reads the count
+VERSION = tuple(int(n) for n in keras.__version__.split(".")[:2])
+CURRENT, LATE = VERSION >= (3, 0), (2, 4) <= VERSION < (3, 0)  # LATE is the Keras of TensorFlow 2.4 to 2.15
+if not CURRENT and not LATE:  # Keras 2.3.1 on TensorFlow 2.1 may count a step before or after its optimizer reads the count
     sys.path.insert(1, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "golden"))
     import recorder.ordered  # noqa: E402,F401
 BATCH = 4
@@ -180,7 +181,7 @@ class Compiled:
             if CURRENT:
                 kwargs["jit_compile"] = False
             result = original(self, *args, **kwargs)
-            if CURRENT:
+            if CURRENT or LATE:
                 self.run_eagerly = True  # tracing a few steps costs more than the steps
             return result
 
@@ -251,11 +252,15 @@ def reset_states(model):
 def optimizer_state(model):
     if CURRENT:
         return [keras.ops.convert_to_numpy(v) for v in model.optimizer.variables]
+    if not hasattr(model.optimizer, "get_weights"):
+        return [v.numpy() for v in model.optimizer.variables]
     return model.optimizer.get_weights()
 
 
 def set_optimizer_state(model, values):
-    if CURRENT:
+    if CURRENT or not hasattr(model.optimizer, "set_weights"):
+        if not CURRENT:
+            model.optimizer.build(model.trainable_variables)
         for variable, value in zip(model.optimizer.variables, values):
             variable.assign(value)
     else:
@@ -293,7 +298,7 @@ def run_and_scatter(model, xs, ts, count, start):
 def tested(model, xs, ts):
     """Returns loss and metrics of the batch by name."""
     reset_states(model)
-    if CURRENT:
+    if CURRENT or LATE:
         model.reset_metrics()
         return {k: float(np.asarray(v)) for k, v in model.test_on_batch(one(xs), one(ts), return_dict=True).items()
                 if np.asarray(v).size == 1}
@@ -311,7 +316,7 @@ def predicted(model, xs):
 def save_all(model, stem):
     """Saves in each format of this Keras; returns what could not be saved."""
     failed = {}
-    for suffix in ((".keras", ".h5") if CURRENT else (".h5",)):
+    for suffix in ((".keras", ".h5") if VERSION >= (2, 12) else (".h5",)):
         try:
             model.save(stem + suffix)
         except Exception as e:
@@ -344,7 +349,7 @@ def record(build, folder, facts):
     arrays.update(("u%d" % i, a) for i, a in enumerate(changes))
     arrays["u_scatter"] = scatter
     model.set_weights(start)
-    if CURRENT:
+    if CURRENT or LATE:
         model.compile(keras.optimizers.SGD(GRADIENT_RATE), model.loss, loss_weights=arguments.get("loss_weights"))
     else:
         model.compile(keras.optimizers.SGD(GRADIENT_RATE), model.loss, loss_weights=model.loss_weights)
@@ -358,7 +363,7 @@ def record(build, folder, facts):
 def seed_all():
     """Starts a graph and the random numbers afresh."""
     keras.backend.clear_session()
-    if CURRENT:
+    if hasattr(keras.utils, "set_random_seed"):
         keras.utils.set_random_seed(3)
     else:
         import random
@@ -386,12 +391,11 @@ def back(folder, suffix, facts):
     archive, leat = np.load(os.path.join(folder, "data.npz")), np.load(os.path.join(folder, "leat.npz"))
     path = os.path.join(folder, "leat" + suffix)
     xs, ts = numbered(archive, "x"), numbered(archive, "t")
-    only_predict = not CURRENT and suffix == ".keras"
     model = opened(path)
-    if CURRENT:
+    if CURRENT or LATE:
         model.run_eagerly = True
     facts["predict"] = worst_error(predicted(model, xs), numbered(leat, "y"))
-    if only_predict or facts.get("only_predict"):
+    if facts.get("only_predict"):
         return
     if suffix == ".h5" and CURRENT:
         give_state(model, path)
@@ -420,14 +424,14 @@ def continued_in_float64(model, xs, ts):
 
 
 def opened(path):
-    return keras.models.load_model(path, safe_mode=False) if CURRENT else keras.models.load_model(path)
+    return keras.models.load_model(path, safe_mode=False) if VERSION >= (2, 13) else keras.models.load_model(path)
 
 
 def in_float64(model):
     """Returns a copy of a model with float64 in place of float32, compiled, with its weights and optimizer's state."""
     text = model.to_json().replace('"float32"', '"float64"')
     weights, state = model.get_weights(), optimizer_state(model)
-    if not CURRENT:
+    if not CURRENT and not LATE:
         loss, weighting = model.loss, model.loss_weights
         kind, config = type(model.optimizer), model.optimizer.get_config()
         keras.backend.clear_session()
@@ -438,8 +442,9 @@ def in_float64(model):
         copy._make_train_function()
     else:
         compiled = json.loads(json.dumps(model.get_compile_config()).replace('"float32"', '"float64"'))
-        keras.config.set_floatx("float64")
-        keras.config.set_dtype_policy("float64")
+        keras.backend.set_floatx("float64")
+        if CURRENT:
+            keras.config.set_dtype_policy("float64")
         copy = keras.models.model_from_json(text)
         copy.set_weights(weights)
         copy.compile_from_config(compiled)
@@ -511,7 +516,7 @@ def main_back(work, suffix, word):
         if word not in os.path.basename(folder):
             continue
         with open(os.path.join(folder, "keras.json")) as file:
-            own = json.load(file)["keras"].startswith("2.") != CURRENT
+            own = json.load(file)["keras"].split(".")[:2] == keras.__version__.split(".")[:2]
         out, facts = os.path.join(folder, "back%s.json" % suffix), {"only_predict": not own}
         if os.path.exists(out):
             continue
