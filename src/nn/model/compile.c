@@ -53,9 +53,37 @@ static leat_status read_mode(leati_output_loss *loss, const json_t *value, const
     return LEAT_OK;
 }
 
+/* True for a loss or a metric that treats each number of the output by itself, and takes their mean. */
+static bool is_elementwise(const char *name) {
+    static const char *const names[] = {"mean_squared_error",
+                                        "mean_absolute_error",
+                                        "mean_absolute_percentage_error",
+                                        "mean_squared_logarithmic_error",
+                                        "root_mean_squared_error",
+                                        "huber",
+                                        "huber_loss",
+                                        "logcosh",
+                                        "log_cosh",
+                                        "poisson",
+                                        "hinge",
+                                        "squared_hinge",
+                                        "binary_crossentropy",
+                                        "binary_accuracy",
+                                        "mse",
+                                        "mae",
+                                        "mape",
+                                        "msle"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; ++i)
+        if (strcmp(names[i], name) == 0) return true;
+    return false;
+}
+
+/* An output of rank 1, such as that of a squeeze, is compared as (N, 1), if this gives the same number as in Keras. */
 static leat_status check_shape(const leati_output_loss *loss, const leati_shape *shape, leat_error *err) {
     if (!loss->type) return LEAT_OK;
-    if (shape->rank < 2) {
+    bool takes_vector = loss->options.as_keras3 && is_elementwise(loss->type->measure.name) &&
+                        loss->reduction == LEATI_REDUCTION_SUM_OVER_BATCH_SIZE;
+    if (shape->rank < 2 && !(shape->rank == 1 && takes_vector)) {
         return leati_fail(err, LEAT_ESHAPE,
                           "loss '%s': expected an output of rank 2 or more, received rank %d",
                           loss->type->measure.name, (int)shape->rank);
@@ -150,7 +178,15 @@ static leat_status add_metric(metric_list *list, const leat_model *model, const 
                               int output, const json_t *value, leat_error *err) {
     const leati_shape shape = leati_model_output_shape(model, output);
     leati_metric metric;
-    LEATI_TRY(leati_metric_read_with(&metric, value, shape.dims[shape.rank - 1], loss, model->parts, err));
+    int64_t last = shape.rank > 1 ? shape.dims[shape.rank - 1] : 1;
+    LEATI_TRY(leati_metric_read_with(&metric, value, last, loss, model->parts, err));
+    if (shape.rank < 2 && !metric.is_object && !is_elementwise(metric.name)) {
+        leat_status status = leati_fail(err, LEAT_ESHAPE,
+                                        "metric '%s': expected an output of rank 2 or more, received rank %d",
+                                        metric.name, (int)shape.rank);
+        leati_metric_fini(&metric);
+        return status;
+    }
     metric.output = output;
     metric.options.as_keras3 = loss->options.as_keras3;
     int index = index_of_replaced(list, &metric);

@@ -22,8 +22,10 @@ typedef struct context {
         targets[LEATI_PROGRAM_MAX_OUTPUTS]; /* f32, or class numbers; LEATI_NONE: the output has no loss */
     leati_value weights[LEATI_PROGRAM_MAX_OUTPUTS];
     leati_value masks[LEATI_PROGRAM_MAX_OUTPUTS]; /* masks of the predictions */
-    leati_carry *carry;                           /* NULL: none */
-    const bool *sequence;                         /* one per input; only with a carry */
+    leati_value
+        compared[LEATI_PROGRAM_MAX_OUTPUTS]; /* the predictions for losses and metrics: (N, 1) for (N) */
+    leati_carry *carry;                      /* NULL: none */
+    const bool *sequence;                    /* one per input; only with a carry */
 } context;
 
 #define SHAPE_TEXT_BYTES 128
@@ -140,7 +142,7 @@ static leat_status bind_target(context *c, int output, leat_error *err) {
         return leati_fail(err, LEAT_EINVAL, "output '%s' has a loss, but received no target",
                           leati_model_output_name(c->model, output));
     }
-    leati_desc expected = *leati_graph_desc(c->graph, c->program->predictions[output]);
+    leati_desc expected = *leati_graph_desc(c->graph, c->compared[output]);
     if (loss->type->sparse && expected.rank > 0) expected.shape[expected.rank - 1] = 1;
     if (loss->type->label_lists && expected.rank == 3) {
         expected.rank = 2;
@@ -158,7 +160,7 @@ static leat_status bind_weight(context *c, int output, leat_error *err) {
     c->weights[output] = LEATI_NONE;
     if (given->rank < 0) return LEAT_OK;
     const leati_output_loss *loss = &c->model->compiled.losses[output];
-    const leati_desc *prediction = leati_graph_desc(c->graph, c->program->predictions[output]);
+    const leati_desc *prediction = leati_graph_desc(c->graph, c->compared[output]);
     int rank = loss->temporal ? 2 : 1;
     bool is_valid = loss->type && given->rank == rank;
     for (int i = 0; is_valid && i < rank; ++i) {
@@ -184,6 +186,8 @@ static leat_status bind_targets(context *c, leat_error *err) {
                           (int)c->model->output_count, (int)c->spec->target_count);
     }
     for (int i = 0; i < c->model->output_count; ++i) {
+        int rank = leati_graph_desc(c->graph, c->program->predictions[i])->rank;
+        c->compared[i] = with_last_dimension(c, c->program->predictions[i], rank == 1 ? 2 : rank);
         LEATI_TRY(bind_target(c, i, err));
     }
     for (int i = 0; i < c->model->output_count; ++i) {
@@ -270,7 +274,7 @@ static leat_status lower_losses(context *c, const leati_lowering *lowering, leat
         program->output_losses[i] = LEATI_NONE;
         if (!loss->type) continue;
         leati_value value =
-            leati_loss_lower(loss, c->graph, c->targets[i], program->predictions[i], loss_weights(c, i));
+            leati_loss_lower(loss, c->graph, c->targets[i], c->compared[i], loss_weights(c, i));
         if (loss->reduction != LEATI_REDUCTION_SUM) value = share_of(c, value);
         leati_graph_keep(c->graph, value);
         program->output_losses[i] = value;
@@ -304,7 +308,7 @@ static leati_value keep_for_reading(context *c, leati_value value, bool bound) {
 
 static leati_value comparable_targets(context *c, const leati_metric *metric) {
     leati_value target = c->targets[metric->output];
-    const leati_desc *prediction = leati_graph_desc(c->graph, c->program->predictions[metric->output]);
+    const leati_desc *prediction = leati_graph_desc(c->graph, c->compared[metric->output]);
     if (!leati_desc_same_shape(leati_graph_desc(c->graph, target), prediction)) {
         return leati_graph_fail(c->graph, LEAT_ESHAPE,
                                 "metric '%s': expected targets of the shape of the output, as 0 and 1 for "
@@ -317,7 +321,7 @@ static leati_value comparable_targets(context *c, const leati_metric *metric) {
 /* Fails if a metric of class numbers would get other targets, like the same loss in bind_target. */
 static bool check_class_numbers(context *c, const leati_metric *metric) {
     const leati_desc *given = leati_graph_desc(c->graph, c->targets[metric->output]);
-    leati_desc expected = *leati_graph_desc(c->graph, c->program->predictions[metric->output]);
+    leati_desc expected = *leati_graph_desc(c->graph, c->compared[metric->output]);
     char want[SHAPE_TEXT_BYTES], got[SHAPE_TEXT_BYTES];
     if (!metric->class_numbers || expected.rank < 1) return true;
     expected.shape[expected.rank - 1] = 1;
@@ -333,7 +337,7 @@ static bool check_class_numbers(context *c, const leati_metric *metric) {
 static void lower_metric(context *c, int index) {
     const leati_metric *metric = &c->model->compiled.metrics[index];
     if (!check_class_numbers(c, metric)) return;
-    leati_value values = c->program->predictions[metric->output], targets = LEATI_NONE;
+    leati_value values = c->compared[metric->output], targets = LEATI_NONE;
     if (metric->lower)
         values = metric->lower(c->graph, &metric->options, c->targets[metric->output], values);
     else
