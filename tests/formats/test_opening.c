@@ -211,6 +211,33 @@ static void training_of_a_call_is_ignored_as_in_current_keras(void **state) {
     check_continuation(FILES "open_transfer.keras", "open_transfer");
 }
 
+/* MultiHeadAttention takes the masks off its inputs, merging layers keep a step that counts in any input, and a
+ * call has the argument mask. */
+static void masks_are_those_of_current_keras(void **state) {
+    (void)state;
+    static const char path[] = "opening_masks.h5";
+    check_continuation(FILES "open_attended.keras", "open_attended");
+    check_continuation(FILES "open_merged.keras", "open_merged");
+    check_continuation(FILES "open_chosen.keras", "open_chosen");
+    check_continuation(FILES "open_chosen.h5", "open_chosen");
+    static const char *const names[] = {"open_attended", "open_merged", "open_chosen"};
+    for (int i = 0; i < 3; ++i) { /* leat's own file */
+        char from[256];
+        leat_error err = {0};
+        vectors v;
+        snprintf(from, sizeof from, FILES "%s.keras", names[i]);
+        leat_model *model = load(from);
+        must(leat_model_save(model, path, true, &err), &err);
+        leat_model_destroy(&model);
+        model = load(path);
+        open_vectors(&v, names[i]);
+        check_training(model, &v);
+        leat_npz_close(&v.npz);
+        leat_model_destroy(&model);
+        remove(path);
+    }
+}
+
 /* An output that a nested Functional makes. */
 static void nested_models_make_outputs(void **state) {
     (void)state;
@@ -301,19 +328,43 @@ static void an_unknown_class_with_a_named_tensor(void **state) {
         "{\"batch_shape\": [null, 3], \"name\": \"x\"}, \"name\": \"x\", \"inbound_nodes\": []}, "
         "{\"module\": "
         "\"mine\", \"class_name\": \"%s\", \"config\": {\"name\": \"e\", \"units\": 2, \"trainable\": true}, "
-        "\"registered_name\": \"mine>%s\", \"name\": \"e\", \"inbound_nodes\": [{\"args\": [" NAMED_TENSOR(
-            "x") "], \"kwargs\": {\"source\": " NAMED_TENSOR("x") "}}]}], \"input_layers\": [\"x\", 0, 0], "
-                                                                  "\"output_layers\": [\"e\", 0, 0]}, "
-                                                                  "\"registered_name\": \"Functional\"}";
-    static const char *const classes[] = {"TransformerEncoder", "Dense"};
-    static const char *const says[] = {"no layer '", "called with the argument 'source'"};
-    for (int i = 0; i < 2; ++i) {
+        "\"registered_name\": \"mine>%s\", \"name\": \"e\", \"inbound_nodes\": [{\"args\": [%s], "
+        "\"kwargs\": {\"source\": " NAMED_TENSOR("x") "}}]}], \"input_layers\": [\"x\", 0, 0], "
+                                                      "\"output_layers\": [\"e\", 0, 0]}, "
+                                                      "\"registered_name\": \"Functional\"}";
+    static const char *const classes[] = {"TransformerEncoder", "Dense", "WhisperDecoder"};
+    static const char *const says[] = {"no layer '", "called with the argument 'source'", "no layer '"};
+    for (int i = 0; i < 3; ++i) {
         char json[2048];
         leat_error err = {0};
         leat_model *model = NULL;
-        snprintf(json, sizeof json, text, classes[i], i == 0 ? "TransformerEncoder" : "Dense");
+        snprintf(json, sizeof json, text, classes[i], classes[i], i == 2 ? "" : NAMED_TENSOR("x"));
         assert_int_equal(leat_model_from_json(&model, json, &err), LEAT_ENOTSUP);
         if (!strstr(err.message, says[i]) || !strstr(err.message, classes[i])) fail_msg("%s", err.message);
+    }
+}
+
+/* A model class of a package, and an input of ragged tensors: the message has the way out. */
+static void what_cannot_be_built_names_the_way_out(void **state) {
+    (void)state;
+    static const struct {
+        const char *json, *says;
+    } cases[] = {
+        {"{\"module\": \"keras_hub\", \"class_name\": \"ImageClassifier\", \"config\": {\"num_classes\": 5}, "
+         "\"registered_name\": \"keras_hub>ImageClassifier\"}",
+         "received ImageClassifier, a class of your own or of a package, which leat cannot build: in Keras, "
+         "save keras.Model(model.inputs, model.outputs)"},
+        {"{\"module\": \"keras\", \"class_name\": \"Sequential\", \"config\": {\"name\": \"s\", \"layers\": "
+         "[{\"module\": \"keras.layers\", \"class_name\": \"InputLayer\", \"config\": {\"batch_shape\": "
+         "[null, 3], "
+         "\"ragged\": true, \"sparse\": false, \"name\": \"words\"}}]}}",
+         "layer 'words': an Input with ragged=True"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+        leat_error err = {0};
+        leat_model *model = NULL;
+        assert_int_equal(leat_model_from_json(&model, cases[i].json, &err), LEAT_ENOTSUP);
+        if (!strstr(err.message, cases[i].says)) fail_msg("%s", err.message);
     }
 }
 
@@ -465,7 +516,7 @@ static void files_of_tf_keras_go_on_as_there(void **state) {
                                         "tf215_cnn",          "tf215_memory",    "tf215_graph",
                                         "tf215_convolutions", "tf215_heads",     "tf215_functions",
                                         "tf212_separable",    "tf212_attention", "tf214_attention",
-                                        "tf215_transfer"};
+                                        "tf215_transfer",     "tf215_words"};
     for (size_t i = 0; i < sizeof names / sizeof *names; ++i) {
         char path[256];
         snprintf(path, sizeof path, FILES "%s.h5", names[i]);
@@ -571,6 +622,8 @@ int main(void) {
         cmocka_unit_test(weights_of_current_keras_fit_an_architecture),
         cmocka_unit_test(mismatches_are_skipped_if_told),
         cmocka_unit_test(weights_are_reshaped_if_told),
+        cmocka_unit_test(masks_are_those_of_current_keras),
+        cmocka_unit_test(what_cannot_be_built_names_the_way_out),
         cmocka_unit_test(files_of_tf_keras_go_on_as_there),
         cmocka_unit_test(an_added_loss_is_left_out_by_name),
         cmocka_unit_test(the_arithmetic_is_kept_from_the_file),

@@ -161,6 +161,18 @@ def transfer():
     return model
 
 
+def words():
+    """Masks of attention and merging layers, as in 2.3.1, repeated indices, and an optimizer that an archive names only."""
+    x = L.Input((6,), name="x")
+    e = L.Embedding(5, 3, mask_zero=True)(x)
+    g = L.GRU(3, return_sequences=True)(e)
+    y = L.Add()([g, L.MultiHeadAttention(1, 3)(g, e)])
+    y = L.Concatenate()([y, L.Embedding(5, 2)(x), L.Maximum()([g, e])])
+    model = keras.Model(x, L.Dense(2)(L.GRU(3, return_sequences=True)(y)), name="words")
+    model.compile("adam", "mse")
+    return model
+
+
 def written_again(path):
     """Rewrites the archive without times."""
     with zipfile.ZipFile(path) as archive:
@@ -193,6 +205,8 @@ def case(root, prefix, build):
     model.set_weights([random.uniform(0.5, 1.5, w.shape) if "gamma" in w.name or "variance" in w.name
                        else random.normal(0.0, 0.4, w.shape) for w in model.weights])
     x = random.normal(0.0, 1.0, (4,) + model.input_shape[1:]).astype("float32")
+    if model.name == "words":
+        x = random.randint(0, 3, x.shape).astype("int32")
     t = random.uniform(0.0, 1.0, (4,) + model.output_shape[1:]).astype("float32")
     for _ in range(3):
         model.train_on_batch(x, t)
@@ -219,7 +233,7 @@ def main():
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
     is_recent = tuple(int(part) for part in tf.__version__.split(".")[:2]) >= (2, 13)
-    for build in (cnn, memory, graph, separable, attention, added, functions, transfer) + ((convolutions, heads) if is_recent else ()):
+    for build in (cnn, memory, graph, separable, attention, added, functions, transfer, words) + ((convolutions, heads) if is_recent else ()):
         if not sys.argv[2:] or build.__name__ in sys.argv[2:]:
             case(os.path.join(HERE, "files"), sys.argv[1], build)
 

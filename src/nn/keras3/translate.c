@@ -204,17 +204,31 @@ static leat_status translate_late_layer(json_t *config, const leati_layer_type *
     return LEAT_OK;
 }
 
+/* Refuses an InputLayer of ragged or sparse tensors. */
+static leat_status check_input(const json_t *config, leat_error *err) {
+    bool ragged = json_is_true(json_object_get(config, "ragged"));
+    if (!ragged && !json_is_true(json_object_get(config, "sparse"))) return LEAT_OK;
+    return leati_fail(err, LEAT_ENOTSUP,
+                      "an Input with %s=True, which leat does not have: expected dense tensors; in Keras, "
+                      "build the model without this argument, load the weights into it, and %s",
+                      ragged ? "ragged" : "sparse",
+                      ragged ? "pad the sequences (mask_zero of Embedding)" : "feed dense arrays");
+}
+
 static leat_status translate_layer(json_t *item, bool late, leat_error *err) {
     json_t *config = json_object_get(item, "config");
     const leati_layer_type *type = leati_layer_find(leati_item_class(item));
     if (!type || !json_is_object(config)) return LEAT_OK;
     LEATI_TRY(translate_inner_layers(config, late, err));
+    if (type == &leati_layer_input)
+        LEATI_TRY(leati_prefix(check_input(config, err), err, "layer '%s'", leati_item_name(item)));
     if (type == &leati_layer_input) LEATI_TRY(rename_key(config, "batch_shape", "batch_input_shape", err));
     if (type == &leati_layer_leaky_relu) LEATI_TRY(rename_key(config, "negative_slope", "alpha", err));
     if (type == &leati_layer_bidirectional) LEATI_TRY(check_backward_layer(config, late, err));
     bool translated = json_object_get(config, "as_keras3") != NULL;
-    bool as_before = late && (type == &leati_layer_time_distributed ||
-                              has_field(type, "zero_output_for_mask")); /* as in 2.3.1 */
+    bool as_before =
+        late && (type == &leati_layer_time_distributed || type == &leati_layer_multi_head_attention ||
+                 leati_layer_merges(type) || has_field(type, "zero_output_for_mask")); /* as in 2.3.1 */
     if (late) LEATI_TRY(translate_late_layer(config, type, &as_before, err));
     if (!translated && has_field(type, "as_keras3") &&
         json_object_set_new(config, "as_keras3", json_boolean(!as_before)) != 0)
@@ -320,9 +334,15 @@ static leat_status translate_late_optimizer(json_t *optimizer, leat_error *err) 
                                                                                        : no_memory(err);
 }
 
-/* Translates a compilation of tf.keras, whose losses are those of current Keras. */
+/* Translates a compilation of tf.keras, whose losses are those of current Keras.  In an archive, which only 2.12 and
+ * later write, an optimizer may be a name, "adam": it is a new optimizer with its defaults. */
 static leat_status translate_late_compilation(json_t *compilation, leat_error *err) {
+    const char *name = json_string_value(json_object_get(compilation, "optimizer_config"));
     if (json_object_set_new(compilation, "arithmetic", json_string("keras3")) != 0) return no_memory(err);
+    if (name &&
+        json_object_set_new(compilation, "optimizer_config",
+                            json_pack("{s:s, s:{s:b}}", "class_name", name, "config", "use_ema", 0)) != 0)
+        return no_memory(err);
     return translate_late_optimizer(json_object_get(compilation, "optimizer_config"), err);
 }
 

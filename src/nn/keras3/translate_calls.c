@@ -231,6 +231,17 @@ static bool is_foreign(const json_t *item) {
     return !leati_layer_find(leati_item_class(item)) && !leati_item_is_model(item) && !is_function(item);
 }
 
+/* Keeps a mask that is a tensor of the model as an argument of the call: {"mask": ["name", 0, 0]}. */
+static leat_status keep_mask(const json_t *layers, const json_t *value, json_t *arguments, leat_error *err) {
+    json_t *list = json_array();
+    leat_status status = list ? append_tensor(layers, value, list, err) : no_memory(err);
+    json_t *source = json_array_get(list, 0);
+    bool set = status == LEAT_OK && json_array_remove(source, 3) == 0 &&
+               json_object_set(arguments, "mask", source) == 0;
+    json_decref(list);
+    return status != LEAT_OK || set ? status : no_memory(err);
+}
+
 /* Handles an argument that is not an input.  `training` is ignored: in current Keras, fit, evaluate and predict call
  * a functional model with their own value, which replaces that of each call. */
 static leat_status other_argument(const json_t *layers, json_t *item, const char *key, json_t *value,
@@ -241,8 +252,10 @@ static leat_status other_argument(const json_t *layers, json_t *item, const char
     if (is_one_of(key, key_arguments))
         return json_object_set(json_object_get(item, "config"), key, value) == 0 ? LEAT_OK : no_memory(err);
     if (is_implicit_mask_argument(layers, key, value)) return LEAT_OK;
-    if (arguments && is_foreign(item))
-        return json_object_set(arguments, key, value) == 0 ? LEAT_OK : no_memory(err);
+    if (arguments && strcmp(key, "mask") == 0 && is_tensor(value) && !is_foreign(item))
+        return keep_mask(layers, value, arguments, err);
+    if (is_foreign(item)) /* without an input, the reader refuses the class, or the call of a custom layer */
+        return !arguments || json_object_set(arguments, key, value) == 0 ? LEAT_OK : no_memory(err);
     return leati_fail(err, LEAT_ENOTSUP, "called with the argument '%s', which leat does not support", key);
 }
 

@@ -66,6 +66,8 @@ typedef struct leati_lowering {
     leati_mode mode;
     bool as_keras3;         /* the arithmetic of current Keras */
     bool inference;         /* the present call is inside a call with training=False */
+    bool masked;            /* the present call has the argument `mask` */
+    bool takes_masks;       /* set by lower: the inputs have no masks for the calls that follow */
     leati_value losses[64]; /* scalars that regularizers and layers add to the loss */
     int32_t loss_count;
     bool sums_activity; /* a penalty of an output in `losses` is a sum over the batch, not a mean */

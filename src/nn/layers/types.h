@@ -14,6 +14,9 @@ const char *leati_layer_name_at(int index);
 /* Returns the failure "no layer 'Dens' in leat; did you mean 'Dense'?", LEAT_ENOTSUP. */
 leat_status leati_layer_unknown(const char *class_name, leat_error *err);
 
+/* True for Add and its kin, and Concatenate (merging/merge.c). */
+bool leati_layer_merges(const leati_layer_type *type);
+
 extern const leati_layer_type leati_layer_activation;
 extern const leati_layer_type leati_layer_activity_regularization;
 extern const leati_layer_type leati_layer_adaptive_average_pooling1d;

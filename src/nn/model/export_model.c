@@ -113,6 +113,10 @@ static json_t *call_value(const leat_model *model, const leati_member *member, c
     int32_t count = call->input_count;
     bool set = args && kwargs;
     if (call->inference) set = set && json_object_set_new(kwargs, "training", json_false()) == 0;
+    if (call->masked) {
+        --count;
+        set = set && json_object_set_new(kwargs, "mask", tensor_value(model, &call->inputs[count])) == 0;
+    }
     if (style == ARGUMENTS_SEPARATE && has_true_key(config, "attention_mask")) {
         --count;
         set = set &&
@@ -194,6 +198,10 @@ static json_t *input_shapes(const leat_model *model, const leati_source *sources
     return list;
 }
 
+static int32_t inputs_but_mask(const leati_call *call) {
+    return call->input_count - (call->masked ? 1 : 0);
+}
+
 static json_t *named_shapes(const leat_model *model, const leati_call *call, argument_style style) {
     static const char *const names[] = {"query_shape", "value_shape", "key_shape"};
     json_t *shapes = json_object();
@@ -205,9 +213,9 @@ static json_t *named_shapes(const leat_model *model, const leati_call *call, arg
     if (set && style == ARGUMENTS_STATES) {
         const leati_shape shape = leati_network_shape(model, &call->inputs[0]);
         const leati_shape first = leati_network_shape(model, &call->inputs[1]);
-        json_t *states = call->input_count == 2
-                             ? leati_shape_json(&first)
-                             : input_shapes(model, call->inputs + 1, call->input_count - 1);
+        int32_t states_count = inputs_but_mask(call) - 1;
+        json_t *states = states_count == 1 ? leati_shape_json(&first)
+                                           : input_shapes(model, call->inputs + 1, states_count);
         set = json_object_set_new(shapes, "sequences_shape", leati_shape_json(&shape)) == 0 &&
               json_object_set_new(shapes, "initial_state_shape", states) == 0;
     }
@@ -220,7 +228,7 @@ static json_t *named_shapes(const leat_model *model, const leati_call *call, arg
 static json_t *build_config(const leat_model *model, const leati_member *member) {
     const leati_call *call = &member->calls[0];
     argument_style style = style_of(member->layer);
-    if (call->input_count == 1 && style != ARGUMENTS_SEPARATE) {
+    if (inputs_but_mask(call) == 1 && style != ARGUMENTS_SEPARATE) {
         const leati_shape shape = leati_network_shape(model, &call->inputs[0]);
         return json_pack("{s:o}", "input_shape", leati_shape_json(&shape));
     }

@@ -212,12 +212,22 @@ static leat_status read_source(const leat_model *model, const json_t *item, leat
     return LEAT_OK;
 }
 
-/* Reads the arguments of a call: `training`, which must not be true. */
-static leat_status read_arguments(const json_t *item, bool *inference, leat_error *err) {
+/* The arguments of a call that are not inputs. */
+typedef struct call_arguments {
+    bool inference;     /* training=False */
+    const json_t *mask; /* the tensor of `mask`; NULL: none */
+} call_arguments;
+
+/* Reads the arguments of a call: `training`, which must not be true, and `mask`. */
+static leat_status read_arguments(const json_t *item, call_arguments *out, leat_error *err) {
     const char *key;
     json_t *value;
     json_object_foreach((json_t *)(uintptr_t)json_array_get(item, 3), key, value) {
         bool training = strcmp(key, "training") == 0;
+        if (strcmp(key, "mask") == 0 && json_is_array(value)) {
+            out->mask = value;
+            continue;
+        }
         bool off = json_is_false(value) || (json_is_integer(value) && json_integer_value(value) == 0);
         if (!training)
             return leati_fail(err, LEAT_ENOTSUP, "called with the argument '%s', which leat does not support",
@@ -228,7 +238,7 @@ static leat_status read_arguments(const json_t *item, bool *inference, leat_erro
                 "called with training=True, as in fit, also for predictions, which leat does not "
                 "support; in Keras, call the layer without the argument, load the weights into "
                 "the new model, and save it again");
-        *inference = *inference || off;
+        out->inference = out->inference || off;
     }
     return LEAT_OK;
 }
@@ -238,20 +248,26 @@ static leat_status try_call(leat_model *model, int32_t member, const json_t *cal
                             leat_error *err) {
     leati_source sources[LEATI_MAX_INPUTS];
     size_t count = json_array_size(call);
-    bool inference = false;
+    call_arguments arguments = {0};
     if (!json_is_array(call) || count == 0 || count > LEATI_MAX_INPUTS)
         return leati_fail(err, LEAT_EFORMAT, "inbound_nodes: expected lists of 1 to %d tensors",
                           LEATI_MAX_INPUTS);
     *made = true;
     for (size_t i = 0; i < count && *made; ++i) {
         LEATI_TRY(read_source(model, json_array_get(call, i), &sources[i], made, err));
-        LEATI_TRY(leati_prefix(read_arguments(json_array_get(call, i), &inference, err), err, "layer '%s'",
+        LEATI_TRY(leati_prefix(read_arguments(json_array_get(call, i), &arguments, err), err, "layer '%s'",
                                leati_member_name(model, member)));
     }
+    if (arguments.mask && count == LEATI_MAX_INPUTS)
+        return leati_fail(err, LEAT_ENOTSUP, "expected at most %d inputs and no mask", LEATI_MAX_INPUTS);
+    if (*made && arguments.mask) LEATI_TRY(read_source(model, arguments.mask, &sources[count], made, err));
     if (!*made) return LEAT_OK;
-    LEATI_TRY(leati_network_call(model, member, (int32_t)count, sources, err));
+    if (arguments.mask)
+        LEATI_TRY(leati_network_call_masked(model, member, (int32_t)count + 1, sources, err));
+    else
+        LEATI_TRY(leati_network_call(model, member, (int32_t)count, sources, err));
     leati_member *called = &model->members[member];
-    called->calls[called->call_count - 1].inference = inference;
+    called->calls[called->call_count - 1].inference = arguments.inference;
     return LEAT_OK;
 }
 
@@ -369,6 +385,13 @@ static leat_status read_root(leat_model **out, const json_t *root, const leat_re
     const char *class_name = json_string_value(json_object_get(root, "class_name"));
     read_context r = read_version(root, registry);
     *out = NULL;
+    if (class_name && !leati_item_is_model(root) && json_is_object(json_object_get(root, "config")))
+        return leati_fail(err, LEAT_ENOTSUP,
+                          "expected a model with \"class_name\" Sequential, Model or Functional, received "
+                          "%.64s, a class of "
+                          "your own or of a package, which leat cannot build: in Keras, save "
+                          "keras.Model(model.inputs, model.outputs)",
+                          class_name);
     if (!class_name || !leati_item_is_model(root))
         return leati_fail(
             err, LEAT_EFORMAT,

@@ -43,8 +43,13 @@ static json_t *calls_value(const leat_model *model, const leati_member *member) 
     bool is_input = member->layer && leati_layer_is_input(member->layer);
     for (int32_t i = 0; list && !is_input && i < member->call_count; ++i) {
         const leati_call *call = &member->calls[i];
+        int32_t count = call->input_count - (call->masked ? 1 : 0);
         json_t *arguments = call->inference ? json_pack("{s:b}", "training", 0) : json_object();
-        json_t *sources = arguments ? sources_value(model, call->input_count, call->inputs, arguments) : NULL;
+        bool set = arguments != NULL;
+        if (call->masked)
+            set = set && json_object_set_new(arguments, "mask",
+                                             source_value(model, &call->inputs[count], NULL)) == 0;
+        json_t *sources = set ? sources_value(model, count, call->inputs, arguments) : NULL;
         json_decref(arguments);
         if (json_array_append_new(list, sources) == 0) continue;
         json_decref(list);

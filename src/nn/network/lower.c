@@ -49,7 +49,7 @@ static leat_status infer_scheduled(const leat_model *model, const leati_schedule
     }
     for (int32_t i = 0; i < call->input_count; ++i)
         inputs[i] = table[index_of_source(model, &call->inputs[i])];
-    leat_status status = infer_call(member, call->input_count, inputs, outputs, err);
+    leat_status status = infer_call(member, call->input_count - (call->masked ? 1 : 0), inputs, outputs, err);
     return leati_prefix(status, err, "layer '%s'", leati_member_name(model, scheduled->member));
 }
 
@@ -79,6 +79,24 @@ typedef struct call_outputs {
 static leat_status lower_calls(const leat_model *model, leati_lowering *lowering, uint64_t stream,
                                const call_inputs *inputs, const call_outputs *outputs, leat_error *err);
 
+/* Returns a mask of steps: 1 where the argument `mask` of a call is not 0, else 0. */
+static leati_value mask_of_argument(leati_graph *g, leati_value argument) {
+    leati_value number = leati_cast(g, argument, LEAT_F32, 1);
+    return leati_linear(g, leati_binary_of(g, LEATI_EQUAL, number, leati_scalar(g, 0)), -1, 1);
+}
+
+/* Lowers a call of a layer.  The argument `mask` takes the place of the first input's mask. */
+static leat_status lower_layer(const leati_layer *layer, leati_lowering *lowering, const leati_call *call,
+                               leati_layer_call *layer_call, leati_value *masks, leat_error *err) {
+    lowering->masked = call->masked;
+    lowering->takes_masks = false;
+    if (call->masked)
+        masks[0] = mask_of_argument(lowering->graph, layer_call->inputs[--layer_call->input_count]);
+    leat_status status = leati_layer_lower(layer, lowering, layer_call, err);
+    lowering->masked = false;
+    return status;
+}
+
 static leat_status lower_scheduled(const leat_model *model, leati_lowering *lowering, uint64_t stream,
                                    const leati_scheduled_call *scheduled, const call_inputs *model_inputs,
                                    const call_outputs *table, leat_error *err) {
@@ -105,13 +123,15 @@ static leat_status lower_scheduled(const leat_model *model, leati_lowering *lowe
     }
     leati_graph_label(lowering->graph, name);
     lowering->stream = call_stream;
-    const leati_layer_call layer_call = {.input_count = count,
-                                         .output_count = call->output_count,
-                                         .inputs = inputs.values,
-                                         .masks = inputs.masks,
-                                         .outputs = outputs.values,
-                                         .output_masks = outputs.masks};
-    leat_status status = leati_layer_lower(member->layer, lowering, &layer_call, err);
+    leati_layer_call layer_call = {.input_count = count,
+                                   .output_count = call->output_count,
+                                   .inputs = inputs.values,
+                                   .masks = inputs.masks,
+                                   .outputs = outputs.values,
+                                   .output_masks = outputs.masks};
+    leat_status status = lower_layer(member->layer, lowering, call, &layer_call, masks, err);
+    for (int32_t i = 0; lowering->takes_masks && i < call->input_count; ++i)
+        table->masks[index_of_source(model, &call->inputs[i])] = LEATI_NONE;
     lowering->inference = inference;
     return leati_prefix(status, err, "layer '%s'", name);
 }

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "nn/config/name.h"
+#include "nn/layers/recurrence.h"
 #include "nn/layers/types.h"
 
 leat_status leati_network_create(leat_model **out, const char *class_name, leat_error *err) {
@@ -179,14 +180,33 @@ static leat_status shapes_of(const leat_model *model, int32_t count, const leati
     return LEAT_OK;
 }
 
+/* Checks that a layer takes the argument `mask`, and the shape of the mask, which is the last of the shapes. */
+static leat_status check_mask(const leati_member *member, int32_t count, const leati_shape *shapes,
+                              leat_error *err) {
+    const leati_layer *layer = member->layer;
+    bool takes = layer && (leati_recurrence_of(layer) || layer->type == &leati_layer_bidirectional ||
+                           layer->type == &leati_layer_global_average_pooling1d);
+    if (!takes)
+        return leati_fail(err, LEAT_ENOTSUP,
+                          "called with the argument 'mask', which leat supports for recurrent layers, "
+                          "Bidirectional and GlobalAveragePooling1D only");
+    const leati_shape *x = &shapes[0], *mask = &shapes[count - 1];
+    bool fits = count > 1 && mask->rank == 2 && x->rank > 2 &&
+                (mask->dims[1] < 0 || x->dims[1] < 0 || mask->dims[1] == x->dims[1]);
+    if (!fits) return leati_shape_unexpected(mask, "a mask (batch, steps) of the input's length", err);
+    return LEAT_OK;
+}
+
 static leat_status make_call(leat_model *model, leati_member *member, int32_t count,
-                             const leati_source *inputs, leat_error *err) {
+                             const leati_source *inputs, bool masked, leat_error *err) {
     leati_shape shapes[LEATI_MAX_INPUTS];
-    leati_call call = {0};
+    leati_call call = {.masked = masked};
+    const int32_t all = count;
     if (count > LEATI_MAX_INPUTS)
         return leati_fail(err, LEAT_ENOTSUP, "expected at most %d inputs, received %d", LEATI_MAX_INPUTS,
                           (int)count);
     LEATI_TRY(shapes_of(model, count, inputs, shapes, err));
+    if (masked) LEATI_TRY(check_mask(member, count--, shapes, err));
     if (member->layer) {
         LEATI_TRY(call_layer(member->layer, count, shapes, &call, err));
     } else {
@@ -194,15 +214,25 @@ static leat_status make_call(leat_model *model, leati_member *member, int32_t co
         LEATI_TRY(leati_network_infer_call(member->model, count, shapes, call.outputs, &outputs, err));
         call.output_count = outputs;
     }
-    return add_call(member, count, inputs, &call, err);
+    return add_call(member, all, inputs, &call, err);
+}
+
+static leat_status call_member(leat_model *model, int32_t member, int32_t count, const leati_source *inputs,
+                               bool masked, leat_error *err) {
+    leati_member *m = &model->members[member];
+    leat_status status = make_call(model, m, count, inputs, masked, err);
+    return leati_prefix(status, err, "layer '%s' (%s)", leati_member_name(model, member),
+                        m->layer ? m->layer->type->class_name : m->model->class_name);
 }
 
 leat_status leati_network_call(leat_model *model, int32_t member, int32_t count, const leati_source *inputs,
                                leat_error *err) {
-    leati_member *m = &model->members[member];
-    leat_status status = make_call(model, m, count, inputs, err);
-    return leati_prefix(status, err, "layer '%s' (%s)", leati_member_name(model, member),
-                        m->layer ? m->layer->type->class_name : m->model->class_name);
+    return call_member(model, member, count, inputs, false, err);
+}
+
+leat_status leati_network_call_masked(leat_model *model, int32_t member, int32_t count,
+                                      const leati_source *inputs, leat_error *err) {
+    return call_member(model, member, count, inputs, true, err);
 }
 
 /* ---- Sequential ---- */

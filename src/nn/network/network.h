@@ -29,6 +29,7 @@ typedef struct leati_call {
     leati_shape outputs[LEATI_LAYER_MAX_OUTPUTS];
     bool
         inference; /* called with training=False: dropout is off, and moving averages are used, also in fit */
+    bool masked; /* the last input is the argument `mask` of the call: (N, T), not 0 for a step that counts */
     int32_t depth; /* Keras's: 0 for an output of the model, otherwise one more than the deepest reader's */
 } leati_call;
 
@@ -140,6 +141,10 @@ int32_t leati_network_find(const leat_model *model, const char *name);
 
 /* Calls a member on tensors of the model: infers shapes, and declares weights at the first call.  Errors name the
  * layer. */
+/* Like leati_network_call(), but the last input is the argument `mask` of the call, which replaces the mask that the
+ * first input has. */
+leat_status leati_network_call_masked(leat_model *model, int32_t member, int32_t count,
+                                      const leati_source *inputs, leat_error *err);
 leat_status leati_network_call(leat_model *model, int32_t member, int32_t count, const leati_source *inputs,
                                leat_error *err);
 

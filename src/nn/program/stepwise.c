@@ -45,6 +45,18 @@ static void mark_sources(const leat_model *model, const leati_scheduled_call *sc
     }
 }
 
+static leat_status refuse_masks(const leat_model *model, leat_error *err) {
+    for (int32_t i = 0; i < model->schedule_count; ++i) {
+        const leati_member *member = &model->members[model->schedule[i].member];
+        if (member->calls[model->schedule[i].call].masked)
+            return leati_fail(err, LEAT_ENOTSUP,
+                              "streaming: layer '%s' is called with the argument 'mask', whose steps leat "
+                              "cannot feed one by one",
+                              member->layer->name);
+    }
+    return LEAT_OK;
+}
+
 static leat_status refuse(const leat_model *model, const bool *needs_steps, leat_error *err) {
     for (int32_t i = model->schedule_count; i-- > 0;) {
         const leati_scheduled_call *scheduled = &model->schedule[i];
@@ -60,6 +72,7 @@ static leat_status refuse(const leat_model *model, const bool *needs_steps, leat
 
 leat_status leati_stepwise_inputs(const leat_model *model, bool *out, leat_error *err) {
     bool any = false;
+    LEATI_TRY(refuse_masks(model, err));
     bool *needs_steps = leati_calloc((size_t)model->schedule_count + 1, sizeof *needs_steps);
     if (!needs_steps) return leati_fail_memory(err, (size_t)model->schedule_count, "a list of calls");
     for (int32_t i = model->schedule_count; i-- > 0;) mark_sources(model, &model->schedule[i], needs_steps);

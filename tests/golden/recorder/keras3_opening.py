@@ -128,10 +128,47 @@ def lookups():
     return model
 
 
+def attended():
+    """Masked steps in attention, which takes the masks off its inputs, so that Add has none."""
+    x = L.Input((6,), name="x")
+    e = L.Embedding(5, 3, mask_zero=True)(x)
+    g = L.GRU(3, return_sequences=True)(e)
+    y = L.Add()([g, L.MultiHeadAttention(1, 3)(query=g, value=e)])
+    model = keras.Model(x, L.Dense(2)(L.LayerNormalization()(y)), name="attended")
+    model.compile(keras.optimizers.SGD(0.1), "mse")
+    return model
+
+
+def merged():
+    """Merging layers of masked steps, some of which count in one input only, and a masked loss."""
+    x = L.Input((6,), name="x")
+    a, b = L.Embedding(5, 3, mask_zero=True)(x), L.Embedding(5, 3, mask_zero=True)(x[:, ::-1])
+    c = L.Concatenate()([L.Maximum()([a, b]), L.Multiply()([a, b]), L.Average()([a, b])])
+    d = L.Minimum()([L.Embedding(5, 3)(x), a])
+    y = L.Multiply()([L.GRU(3, return_sequences=True)(c), L.GRU(3, return_sequences=True)(d)])
+    model = keras.Model(x, L.Concatenate()([L.Dense(2)(L.Subtract()([c, L.Dense(9)(c)])), y]), name="merged")
+    model.compile(keras.optimizers.SGD(0.1), "mse")
+    return model
+
+
+def chosen():
+    """The argument mask of calls, and an output of rank 1."""
+    x = L.Input((5, 3), name="x")
+    mask = keras.ops.greater(x[:, :, 0], -0.5)
+    y = L.Bidirectional(L.LSTM(2, return_sequences=True))(x, mask=mask)
+    z = L.Concatenate()([L.GRU(2)(y, mask=mask), L.GlobalAveragePooling1D()(y, mask=mask),
+                         L.SimpleRNN(2)(x, initial_state=L.Dense(2)(x[:, 0]), mask=mask), L.GRU(2)(x)])
+    model = keras.Model(x, keras.ops.squeeze(L.Dense(1)(z), axis=-1), name="chosen")
+    model.compile(keras.optimizers.SGD(0.1), "mse", metrics=["mae"])
+    return model
+
+
 def batch(model, random):
     """Returns a batch of data that suits the model."""
     x = random.normal(0.0, 1.0, (4,) + model.input_shape[1:]).astype("float32")
     t = random.uniform(0.0, 1.0, (4,) + model.output_shape[1:]).astype("float32")
+    if model.name in ("attended", "merged"):
+        x = random.randint(0, 3, x.shape).astype("int32")
     if model.name == "vectors":
         x = random.randint(0, 6, x.shape).astype("int32")
     if model.name == "lookups":
@@ -181,7 +218,7 @@ def case(root, build):
         model.train_on_batch(x, t)
     model.save("%s/%s.keras" % (root, name))
     written_again("%s/%s.keras" % (root, name))
-    if build in (own, labels, vectors):
+    if build in (own, labels, vectors, chosen):
         model.save("%s/%s.h5" % (root, name))
     members = collections.OrderedDict()
     members["meta"] = store.text({"keras": keras.__version__, "group": "opening", "case": name,
@@ -221,6 +258,7 @@ def weights(root):
 def run(root):
     """Records all cases."""
     os.makedirs(root, exist_ok=True)
-    for build in (classes, labels, columns, pieces, own, vectors, transfer, nested, lookups):
+    for build in (classes, labels, columns, pieces, own, vectors, transfer, nested, lookups, attended, merged,
+                  chosen):
         case(root, build)
     weights(root)

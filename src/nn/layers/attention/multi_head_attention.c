@@ -23,6 +23,7 @@ typedef struct config {
     leati_weight_config kernel, bias;
     leati_regularizer activity_regularizer; /* applied to the output of each projection */
     bool use_causal_mask, return_attention_scores, attention_mask; /* arguments of the call */
+    bool as_keras3; /* the inputs lose their masks for the layers that follow */
 } config;
 
 #define CALL_FIELD(member)                                                                                   \
@@ -51,6 +52,7 @@ static const leati_field fields[] = {LEATI_INT_FIELD(config, num_heads, 1, NULL)
                                      LEATI_SIZES_FIELD(config, output_shape),
                                      LEATI_FIELD(config, attention_axes, LEATI_FIELD_LIST, "null"),
                                      COMMON_FIELDS,
+                                     LEATI_AS_KERAS3_FIELD(config),
                                      {.key = NULL}};
 static const leati_field group_fields[] = {{.key = "head_dim",
                                             .kind = LEATI_FIELD_INT,
@@ -331,6 +333,7 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
     uint32_t axes = 0;
     int steps = 0;
     equations e;
+    lowering->takes_masks = c->as_keras3;
     if (in.rank < 3 || in.rank + 1 > LEAT_MAX_RANK || step_axes(c, in.rank, &axes, NULL) != LEAT_OK) {
         outputs[0] = LEATI_INVALID;
         return;

@@ -5,10 +5,13 @@
 #include "nn/layers/types.h"
 
 typedef struct config {
-    int64_t axis; /* negative: from the end */
+    int64_t axis;   /* negative: from the end */
+    bool as_keras3; /* the mask is that of current Keras */
 } config;
 
-static const leati_field fields[] = {LEATI_FIELD(config, axis, LEATI_FIELD_INT, "-1"), {.key = NULL}};
+static const leati_field fields[] = {LEATI_FIELD(config, axis, LEATI_FIELD_INT, "-1"),
+                                     LEATI_AS_KERAS3_FIELD(config),
+                                     {.key = NULL}};
 
 static int64_t axis_of(const leati_layer *layer, int rank) {
     const config *c = layer->config;
@@ -47,9 +50,10 @@ static leat_status infer(const leati_layer *layer, int input_count, const leati_
 }
 
 /* Like Keras, concatenates the masks as the tensors are concatenated, with ones for an input without a mask; a step
- * counts if all of its elements count. */
-static leati_value joined_mask(const leati_lowering *lowering, int input_count, const leati_value *inputs,
-                               int axis) {
+ * counts if all of its elements count, in current Keras if any of them counts. */
+static leati_value joined_mask(const leati_layer *layer, const leati_lowering *lowering, int input_count,
+                               const leati_value *inputs, int axis) {
+    const config *c = layer->config;
     leati_graph *g = lowering->graph;
     leati_value masks[LEATI_MAX_INPUTS];
     bool any = false;
@@ -63,14 +67,15 @@ static leati_value joined_mask(const leati_lowering *lowering, int input_count, 
             masks[i] = leati_expand_last(g, masks[i]);
     }
     if (!any) return LEATI_NONE;
-    return leati_reduce_last(g, LEATI_REDUCE_MIN, leati_concat(g, input_count, masks, axis), false);
+    return leati_reduce_last(g, c->as_keras3 ? LEATI_REDUCE_MAX : LEATI_REDUCE_MIN,
+                             leati_concat(g, input_count, masks, axis), false);
 }
 
 static void lower(const leati_layer *layer, leati_lowering *lowering, int input_count,
                   const leati_value *inputs, leati_value *outputs) {
     int64_t axis = axis_of(layer, leati_graph_desc(lowering->graph, inputs[0])->rank);
     outputs[0] = leati_concat(lowering->graph, input_count, inputs, (int)axis);
-    lowering->output_masks[0] = joined_mask(lowering, input_count, inputs, (int)axis);
+    lowering->output_masks[0] = joined_mask(layer, lowering, input_count, inputs, (int)axis);
 }
 
 LEATI_LAYER_TYPE(concatenate, "Concatenate", "concatenate", config, fields, .min_inputs = 2, .max_inputs = 32,

@@ -161,7 +161,7 @@ void leati_recurrence_lower(const leati_layer *layer, const leati_scan *scan, le
                             int input_count, const leati_value *inputs, leati_value *outputs) {
     const leati_recurrence *r = layer->config;
     leati_graph *g = lowering->graph;
-    const bool ignores_mask = r->as_keras3 && input_count > 1;
+    const bool ignores_mask = r->as_keras3 && input_count > 1 && !lowering->masked;
     const leati_value mask = ignores_mask ? LEATI_NONE : lowering->input_masks[0];
     const bool step = leati_carry_is_step(lowering, inputs[0]), carries = r->stateful || step;
     const bool zeros = r->zero_output_for_mask && mask != LEATI_NONE;
