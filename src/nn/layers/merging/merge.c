@@ -149,7 +149,7 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
                   const leati_value *inputs, leati_value *outputs) {
     const config *c = layer->config;
     leati_graph *g = lowering->graph;
-    leati_value widened_inputs[LEATI_MAX_INPUTS];
+    leati_value widened_inputs[LEATI_MAX_INPUTS] = {0};
     int32_t rank = 0;
     for (int i = 0; i < input_count; ++i) {
         int32_t r = leati_graph_desc(g, inputs[i])->rank;
