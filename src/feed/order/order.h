@@ -7,7 +7,7 @@
 #ifndef LEATI_FEED_ORDER_ORDER_H
 #define LEATI_FEED_ORDER_ORDER_H
 
-#include "feed/order/shuffle.h"
+#include "base/shuffle.h"
 #include "leat/feed.h"
 
 /* The part of the order that is the same for all passes: what is permuted, and how. */

@@ -5,8 +5,8 @@
  * The algorithm is "swap or not" (Hoang, Morris and Rogaway, "An enciphering scheme based on a card shuffle", CRYPTO
  * 2012).  In each round, a position and its partner, key - position (mod length), are swapped or not, by one random bit
  * of the pair.  It works for any length without cycle walking, and permutes short lengths evenly, too. */
-#ifndef LEATI_FEED_ORDER_SHUFFLE_H
-#define LEATI_FEED_ORDER_SHUFFLE_H
+#ifndef LEATI_BASE_SHUFFLE_H
+#define LEATI_BASE_SHUFFLE_H
 
 #include <stdint.h>
 

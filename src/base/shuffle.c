@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Computes single elements of a permutation without storing it.  Room: feed. */
-#include "feed/order/shuffle.h"
+#include "base/shuffle.h"
 
 #include <assert.h>
 #include "base/rng.h"

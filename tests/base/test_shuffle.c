@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/rng.h"
-#include "feed/order/shuffle.h"
+#include "base/shuffle.h"
 
 static void every_length_is_permuted(void **state) {
     (void)state;
