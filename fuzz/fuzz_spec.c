@@ -8,6 +8,16 @@
 #include "fuzz.h"
 #include "leat/source.h"
 
+/* Opens the text inside of a combination. */
+static void open_inside(const char *format, const char *text) {
+    char spec[512];
+    leat_sequence sequence;
+    leat_error err = {0};
+    snprintf(spec, sizeof spec, format, text);
+    if (leat_source_open(&sequence, sizeof sequence, spec, NULL, &err) == LEAT_OK || err.message[0] == '\0')
+        abort();
+}
+
 static void open_with(const char *kind, const char *options) {
     char spec[512];
     leat_sequence sequence;
@@ -28,5 +38,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     open_with("npz", text);
     open_with("idx", text);
     open_with("images", text);
+    open_inside("concat(npy:/nowhere/at/all; %s)", text);
+    open_inside("take(npy:/nowhere/at/all; count=1%s", text);
     return 0;
 }

@@ -5,6 +5,7 @@
 
 #include "leat/callback.h"
 #include "leat/checkpoint.h"
+#include "leat/combine.h"
 #include "leat/custom.h"
 #include "leat/dist.h"
 #include "leat/error.h"

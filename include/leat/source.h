@@ -3,7 +3,8 @@
  *
  *     SPEC = KIND:PATH[,PATH...][?KEY=VALUE[&KEY=VALUE...]]      idx:x.gz,y.gz?scale=1/255&onehot=10
  *
- * leat_source_help() describes the kinds and options.  Files are mapped, not loaded: if a file is shortened while
+ * A SPEC may combine others: concat(SPEC; SPEC), take(SPEC; count=100); see leat/combine.h.  leat_source_help()
+ * describes the kinds, options and combinations.  Files are mapped, not loaded: if a file is shortened while
  * it is in use, `get` fails with LEAT_EIO.  In all sources the first dimension counts samples.  A batch is a run
  * of consecutive samples; the last batch may be shorter.  A pass can be shuffled by samples (LEAT_SHUFFLE_SAMPLES
  * of the feed).  float64 becomes float32; other data types are kept until the model reads them.  An input or

@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "data/call.h"
 #include "data/images.h"
 #include "data/kinds.h"
 #include "data/paths.h"
@@ -161,27 +162,27 @@ static leat_status append_file(json_t *files, const char *path, bool pictures, l
     return leati_fail_memory(err, strlen(path), "the fingerprint of a file");
 }
 
-static leat_status describe_spec(char **out, const leati_spec *spec, leat_error *err) {
-    json_t *files = json_array();
-    leat_status status =
-        files ? LEAT_OK : leati_fail_memory(err, sizeof(fingerprint), "the fingerprint of a SPEC");
-    for (int i = 0; i < spec->path_count && status == LEAT_OK; ++i)
-        status = append_file(files, spec->paths[i], reads_pictures(spec), err);
-    if (status == LEAT_OK) status = leati_json_write(files, out, err);
-    json_decref(files);
+/* Appends the files of one source to the array `context`. */
+static leat_status append_source(void *context, const char *source, leat_error *err) {
+    leati_spec spec;
+    LEATI_TRY(parse_spec(&spec, source, err));
+    leat_status status = LEAT_OK;
+    for (int i = 0; i < spec.path_count && status == LEAT_OK; ++i)
+        status = append_file(context, spec.paths[i], reads_pictures(&spec), err);
+    leati_spec_fini(&spec);
     return status;
 }
 
 leat_status leat_source_fingerprint(const char *spec, char **out, leat_error *err) {
-    leati_spec parsed;
     LEATI_GIVEN(out, err);
     *out = NULL;
     LEATI_GIVEN(spec, err);
-    leat_status status = parse_spec(&parsed, spec, err);
-    if (status == LEAT_OK) {
-        status = describe_spec(out, &parsed, err);
-        leati_spec_fini(&parsed);
-    }
+    json_t *files = json_array();
+    leat_status status =
+        files ? LEAT_OK : leati_fail_memory(err, sizeof(fingerprint), "the fingerprint of a SPEC");
+    if (status == LEAT_OK) status = leati_visit_sources(spec, 0, append_source, files, err);
+    if (status == LEAT_OK) status = leati_json_write(files, out, err);
+    json_decref(files);
     return leati_prefix(status, err, "data '%.160s'", spec);
 }
 
@@ -260,30 +261,52 @@ static leat_status check_file(const char *path, bool pictures, json_t *object, l
     return compare(&then, &now, path, err);
 }
 
-static leat_status check_files(const leati_spec *spec, json_t *files, leat_error *err) {
-    if (!json_is_array(files))
-        return leati_fail(err, LEAT_EFORMAT, "the recorded fingerprint is damaged: expected a JSON array");
-    if (json_array_size(files) != (size_t)spec->path_count)
-        return leati_fail(err, LEAT_EINVAL,
-                          "the number of files has changed: %zu when they were recorded, %d now",
-                          json_array_size(files), spec->path_count);
-    for (int i = 0; i < spec->path_count; ++i)
-        LEATI_TRY(check_file(spec->paths[i], reads_pictures(spec), json_array_get(files, (size_t)i), err));
+/* The recorded files, and how many of them have been compared. */
+typedef struct comparison {
+    json_t *files;
+    size_t count;
+} comparison;
+
+/* Compares the files of one source with the recorded ones that come next. */
+static leat_status check_source(void *context, const char *source, leat_error *err) {
+    comparison *c = context;
+    leati_spec spec;
+    LEATI_TRY(parse_spec(&spec, source, err));
+    leat_status status = LEAT_OK;
+    for (int i = 0; i < spec.path_count && status == LEAT_OK; ++i, ++c->count)
+        status = check_file(spec.paths[i], reads_pictures(&spec), json_array_get(c->files, c->count), err);
+    leati_spec_fini(&spec);
+    return status;
+}
+
+static leat_status count_source(void *context, const char *source, leat_error *err) {
+    leati_spec spec;
+    LEATI_TRY(parse_spec(&spec, source, err));
+    *(size_t *)context += (size_t)spec.path_count;
+    leati_spec_fini(&spec);
     return LEAT_OK;
 }
 
+static leat_status check_files(const char *spec, json_t *files, leat_error *err) {
+    comparison c = {.files = files};
+    size_t count = 0;
+    if (!json_is_array(files))
+        return leati_fail(err, LEAT_EFORMAT, "the recorded fingerprint is damaged: expected a JSON array");
+    LEATI_TRY(leati_visit_sources(spec, 0, count_source, &count, err));
+    if (json_array_size(files) != count)
+        return leati_fail(err, LEAT_EINVAL,
+                          "the number of files has changed: %zu when they were recorded, %zu now",
+                          json_array_size(files), count);
+    return leati_visit_sources(spec, 0, check_source, &c, err);
+}
+
 leat_status leat_source_check_fingerprint(const char *spec, const char *recorded, leat_error *err) {
-    leati_spec parsed;
     json_t *files = NULL;
     LEATI_GIVEN(spec, err);
     LEATI_GIVEN(recorded, err);
-    leat_status status = parse_spec(&parsed, spec, err);
-    if (status == LEAT_OK) {
-        status = leati_prefix(leati_json_parse(&files, recorded, strlen(recorded), err), err,
-                              "the recorded fingerprint");
-        if (status == LEAT_OK) status = check_files(&parsed, files, err);
-        json_decref(files);
-        leati_spec_fini(&parsed);
-    }
+    leat_status status = leati_prefix(leati_json_parse(&files, recorded, strlen(recorded), err), err,
+                                      "the recorded fingerprint");
+    if (status == LEAT_OK) status = check_files(spec, files, err);
+    json_decref(files);
     return leati_prefix(status, err, "data '%.160s'", spec);
 }

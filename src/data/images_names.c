@@ -7,7 +7,6 @@
 #include "data/images.h"
 #include "data/paths.h"
 #include "json/json.h"
-#include "leat/source.h"
 
 json_t *leati_path_json(const char *path) {
     leati_text text = {0};
@@ -43,21 +42,19 @@ static leat_status append_files(json_t *out, const leati_image_list *list, leat_
     return LEAT_OK;
 }
 
-static leat_status describe(char **out, const leati_image_list *list, leat_error *err) {
+static leat_status describe(json_t **out, const leati_image_list *list, leat_error *err) {
     json_t *classes = json_array(), *files = json_array();
     leat_status status = classes && files ? LEAT_OK : leati_fail_memory(err, 0, "the names of files");
     if (status == LEAT_OK) status = append_names(classes, list->classes, list->class_count, err);
     if (status == LEAT_OK) status = append_files(files, list, err);
-    json_t *root = status == LEAT_OK ? json_pack("{s:O, s:O}", "classes", classes, "files", files) : NULL;
-    if (status == LEAT_OK && !root) status = leati_fail_memory(err, 0, "the names of files");
-    if (status == LEAT_OK) status = leati_json_write(root, out, err);
-    json_decref(root);
+    *out = status == LEAT_OK ? json_pack("{s:O, s:O}", "classes", classes, "files", files) : NULL;
+    if (status == LEAT_OK && !*out) status = leati_fail_memory(err, 0, "the names of files");
     json_decref(classes);
     json_decref(files);
     return status;
 }
 
-static leat_status list_spec(char **out, const leati_spec *spec, leat_error *err) {
+static leat_status list_spec(json_t **out, const leati_spec *spec, leat_error *err) {
     leati_settings settings;
     leati_image_choices choices;
     leati_image_list list;
@@ -72,15 +69,11 @@ static leat_status list_spec(char **out, const leati_spec *spec, leat_error *err
     return status;
 }
 
-leat_status leat_source_files(const char *spec, char **out, leat_error *err) {
+leat_status leati_source_files(json_t **out, const char *text, leat_error *err) {
     leati_spec parsed;
-    LEATI_GIVEN(out, err);
     *out = NULL;
-    LEATI_GIVEN(spec, err);
-    leat_status status = leati_spec_parse(&parsed, spec, err);
-    if (status == LEAT_OK) {
-        status = list_spec(out, &parsed, err);
-        leati_spec_fini(&parsed);
-    }
-    return leati_prefix(status, err, "data '%.160s'", spec);
+    LEATI_TRY(leati_spec_parse(&parsed, text, err));
+    leat_status status = list_spec(out, &parsed, err);
+    leati_spec_fini(&parsed);
+    return status;
 }

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "data/call.h"
 #include "data/kinds.h"
 #include "tensor/sequence.h"
 
@@ -218,20 +219,25 @@ static leat_status open_spec(leat_sequence *out, const leati_spec *spec, const c
     return k->open(out, spec, text, &settings, options, err);
 }
 
+leat_status leati_open_text(leat_sequence *out, const char *text, const leat_source_options *options,
+                            int depth, leat_error *err) {
+    leati_spec parsed;
+    if (leati_is_call(text)) return leati_call_open(out, text, options, depth, err);
+    LEATI_TRY(leati_spec_parse(&parsed, text, err));
+    leat_status status = open_spec(out, &parsed, text, options, err);
+    leati_spec_fini(&parsed);
+    return status;
+}
+
 leat_status leat_source_open(leat_sequence *out, size_t size, const char *spec,
                              const leat_source_options *options, leat_error *err) {
     LEATI_GIVEN(out, err);
-    leati_spec parsed;
     leat_sequence made;
     leat_source_options effective;
     LEATI_TRY(leati_sequence_begin(out, size, err));
     LEATI_GIVEN(spec, err);
     LEATI_TRY(leati_source_options_read(options, &effective, err));
-    leat_status status = leati_spec_parse(&parsed, spec, err);
-    if (status == LEAT_OK) {
-        status = open_spec(&made, &parsed, spec, &effective, err);
-        leati_spec_fini(&parsed);
-    }
+    leat_status status = leati_open_text(&made, spec, &effective, 0, err);
     if (status == LEAT_OK) leati_sequence_write(&made, out, size);
     return status == LEAT_OK ? LEAT_OK : leati_prefix(status, err, "data '%.160s'", spec);
 }
@@ -241,22 +247,28 @@ leat_status leat_source_open(leat_sequence *out, size_t size, const char *spec,
     "The first dimension of an array counts samples.  float64 and sample weights become float32; elements\n" \
     "of other types are not converted.  An input or target with one number for each sample gets the shape\n" \
     "(1,).  An array in Fortran order is copied to C order in memory, once.  A comma, ?, & or % in a path\n" \
-    "or a name is percent-escaped: %2C %3F %26 %25.\n"                                                       \
+    "or a name is percent-escaped: %2C %3F %26 %25; inside of a combination also ( ) and ;: %28 %29 %3B.\n"  \
     "\n"                                                                                                     \
     "Examples:\n"                                                                                            \
     "  'idx:train-images.gz,train-labels.gz?scale=1/255&onehot=10'\n"                                        \
     "  npy:x.npy,y.npy\n"                                                                                    \
     "  'npz:data.npz?inputs=x0,x1&targets=t0'\n"                                                             \
     "  'images:photos?size=224x224&scale=1/255&labels=onehot&validation=0.2&subset=training&seed=1'\n"       \
-    "  'plugin:./frames.so?folder=/data&fps=30'\n"
+    "  'plugin:./frames.so?folder=/data&fps=30'\n"                                                           \
+    "  'concat(npz:a.npz; npz:b.npz)'\n"                                                                     \
+    "  'timeseries(take(npz:series.npz; count=10000); sequence_length=24)'\n"                                \
+    "  'cache(images:photos?size=224x224; file=photos.cache)'\n"
 
 const char *leat_source_help(void) {
-#define KIND_HELP(name, paths, least, most, text) "  " #name ":" paths "\n      " text "\n"
-#define OPTION_HELP(key, kinds, value, text)      "  " #key "=" value "   (" kinds ")\n      " text "\n"
-#define IMAGE_OPTION_HELP(key, value, text)       "  " #key "=" value "   (images)\n      " text "\n"
+#define KIND_HELP(name, paths, least, most, text)          "  " #name ":" paths "\n      " text "\n"
+#define OPTION_HELP(key, kinds, value, text)               "  " #key "=" value "   (" kinds ")\n      " text "\n"
+#define CALL_HELP(name, parts, options, least, most, text) "  " #name "(" parts ")\n      " text "\n"
+#define IMAGE_OPTION_HELP(key, value, text)                "  " #key "=" value "   (images)\n      " text "\n"
     return "SPEC names data: KIND:PATH[,PATH...][?KEY=VALUE[&KEY=VALUE...]]\n\nKinds:\n" LEATI_KIND_LIST(
         KIND_HELP) "\nOptions:\n" LEATI_OPTION_LIST(OPTION_HELP)
-        LEATI_IMAGE_OPTION_LIST(IMAGE_OPTION_HELP) "\n" HELP_NOTES;
+        LEATI_IMAGE_OPTION_LIST(IMAGE_OPTION_HELP) "\nCombinations of SPECs, themselves "
+                                                   "SPECs:\n" LEATI_CALL_LIST(CALL_HELP) "\n" HELP_NOTES;
+#undef CALL_HELP
 #undef IMAGE_OPTION_HELP
 #undef KIND_HELP
 #undef OPTION_HELP

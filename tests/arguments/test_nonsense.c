@@ -73,6 +73,7 @@ static const char *const optional[] = {
     "leat_feed_open_at(options)",
     "leat_arrays_open(options)",
     "leat_source_open(options)",
+    "leat_sequence_cache(options)",
     "leat_predictor_create(options)",
     "leat_predictor_run(inputs)",
     "leat_predictor_run(outputs)",

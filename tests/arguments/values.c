@@ -23,6 +23,10 @@ static struct {
     leat_arrays arrays;
     clusters clusters, held_back, sampled;
     leat_sequence sequence, validation, opened_sequence, splittable, last_sequence;
+    leat_sequence *parts[1];
+    double mix_weights[1];
+    leat_window_options windowing;
+    leat_cache_options caching;
     leat_batch_spec spec;
     const leat_batch *batch;
     leat_model *model, *other, *stateful, *new_model;
@@ -119,6 +123,8 @@ static void make_arrays(void) {
     all.sequence = clusters_sequence(&all.clusters), all.validation = clusters_sequence(&all.held_back);
     all.sampled = clusters_of(SAMPLES, 4), all.sampled.sampled = true;
     all.splittable = clusters_sequence(&all.sampled), all.splittable.on_epoch_end = NULL;
+    all.parts[0] = &all.splittable;
+    all.mix_weights[0] = 1;
     all.tensor = all.input.tensor;
     all.shape = leat_tensor_view(LEAT_F32, 2, (int64_t[]){2, FEATURES}, NULL);
     all.step = leat_tensor_view(LEAT_I64, 0, NULL, &all.steps_done);
@@ -157,6 +163,9 @@ static void make_options(void) {
     all.predicting = leat_predictor_options_default();
     all.predicting.inputs = &all.shape, all.predicting.batch_size = 2;
     all.source = leat_source_options_default();
+    all.windowing = leat_window_options_default();
+    all.windowing.length = 2;
+    all.caching = leat_cache_options_default();
     all.checkpoint = leat_model_checkpoint_options_default(),
     all.checkpoint.filepath = "nonsense-checkpoint.h5";
     all.stopping = leat_early_stopping_options_default();
@@ -337,6 +346,9 @@ static const rule objects[] = {
     {"const leat_registry *", NULL, NULL, HELD(registry)},
     {"const leat_sequence *", NULL, NULL, IN(sequence)},
     {"const leat_source_options *", NULL, NULL, IN(source)},
+    {"const leat_window_options *", NULL, NULL, IN(windowing)},
+    {"const leat_cache_options *", NULL, NULL, IN(caching)},
+    {"const double *", "weights", NULL, IN(mix_weights)},
     {"const leat_tensorboard_options *", NULL, NULL, IN(boarding)},
     {"const leat_tensor *", "shapes", NULL, IN(shape)},
     {"const leat_tensor *", NULL, "leat_model_weight_get", IN(kernel)},
@@ -438,6 +450,9 @@ static const rule objects[] = {
     {"leat_sequence *", "first", NULL, IN(opened_sequence)},
     {"leat_sequence *", "last", NULL, IN(last_sequence)},
     {"leat_sequence *", "whole", NULL, IN(splittable)},
+    {"leat_sequence *const *", "parts", NULL, IN(parts)},
+    {"leat_window_options *", NULL, NULL, IN(windowing)},
+    {"leat_cache_options *", NULL, NULL, IN(caching)},
     {"leat_sequence *", NULL, NULL, IN(sequence)},
     {"leat_source_options *", NULL, NULL, IN(source)},
     {"leat_tensorboard_options *", NULL, NULL, IN(boarding)},
@@ -550,6 +565,11 @@ static const number numbers[] = {
     {"verbose", NULL, 0},
     {"seed", NULL, 0},
     {"share", NULL, 0.5},
+    {"samples", NULL, 4},
+    {"times", NULL, 2},
+    {"start", NULL, 0},
+    {"stop", NULL, 4},
+    {"step", NULL, 2},
     {"pass", NULL, 0},
     {"part", NULL, LEAT_PART_INPUT},
     {"dtype", NULL, LEAT_F32},
@@ -635,6 +655,8 @@ static const struct size {
     SIZE_OF(leat_sequence),
     SIZE_OF(leat_source_options),
     SIZE_OF(leat_tensorboard_options),
+    SIZE_OF(leat_window_options),
+    SIZE_OF(leat_cache_options),
     SIZE_OF(leat_verdict),
 };
 

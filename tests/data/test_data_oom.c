@@ -2,6 +2,7 @@
 /* The n-th allocation fails, for every n: sources and files return LEAT_ENOMEM and leak nothing. */
 #include "cmocka_all.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -117,6 +118,21 @@ static void pictures_survive(void **state) {
     sweep(open_and_get, "images:.?labels=none&size=2x2&validation=0.5&subset=training&seed=1");
 }
 
+static leat_status open_and_forget(const void *what, leat_error *err) {
+    const leat_status status = open_and_get(what, err);
+    remove("cache");
+    return status;
+}
+
+static void combinations_survive(void **state) {
+    (void)state;
+    sweep(open_and_get, "concat(npz:d.npz; take(npz:d.npz; count=1))");
+    sweep(open_and_get, "zip(npz:d.npz; targets(repeat(npz:d.npz; times=1)))");
+    sweep(open_and_get, "mix(npz:d.npz; npz:d.npz; weights=2,1; samples=5)");
+    sweep(open_and_get, "cache(timeseries(npz:d.npz; sequence_length=2))");
+    sweep(open_and_forget, "cache(npz:d.npz; file=cache)");
+}
+
 static leat_status read_all(const void *what, leat_error *err) {
     leat_npz *npz;
     leat_status status = leat_npz_open(&npz, what, err);
@@ -145,6 +161,7 @@ static leat_status record_and_check(const void *what, leat_error *err) {
 static void fingerprints_survive(void **state) {
     (void)state;
     sweep(record_and_check, "npy:d.npz,y");
+    sweep(record_and_check, "concat(npy:d.npz; idx:x.gz,y)");
 }
 
 static leat_status write_npz(const void *what, leat_error *err) {
@@ -189,11 +206,9 @@ static void arrays_survive(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(opening_survives),
-        cmocka_unit_test(pictures_survive),
-        cmocka_unit_test(reading_survives),
-        cmocka_unit_test(fingerprints_survive),
-        cmocka_unit_test(writing_survives_and_keeps_the_old_file),
+        cmocka_unit_test(opening_survives),     cmocka_unit_test(pictures_survive),
+        cmocka_unit_test(combinations_survive), cmocka_unit_test(reading_survives),
+        cmocka_unit_test(fingerprints_survive), cmocka_unit_test(writing_survives_and_keeps_the_old_file),
         cmocka_unit_test(arrays_survive),
     };
     return cmocka_run_group_tests(tests, enter, files_leave);
