@@ -318,12 +318,15 @@ static leat_status get_samples(void *user, const int64_t *numbers, int64_t count
                                leat_batch *batch, leat_error *err) {
     const leati_columns *columns = user;
     (void)rng;
-    for (int64_t i = 0; i < count; ++i)
+    for (int64_t i = 0, rows = 1; i < count; i += rows) {
+        for (rows = 1; i + rows < count && numbers[i + rows] == numbers[i] + rows; ++rows) {
+        }
         for (int k = 0; k < columns->spec.tensor_count; ++k) {
             const column *c = &columns->columns[k];
             unsigned char *dst = batch->tensors[k].data;
-            LEATI_TRY(c->convert(c, numbers[i], 1, dst + (size_t)i * c->row_dst_bytes, err));
+            LEATI_TRY(c->convert(c, numbers[i], rows, dst + (size_t)i * c->row_dst_bytes, err));
         }
+    }
     return check_samples_read(columns, numbers, count, err);
 }
 
@@ -351,6 +354,15 @@ leat_status leati_columns_finish(leat_sequence *out, leati_columns *columns, lea
         leati_columns_destroy(columns);
         return leati_fail(err, LEAT_EINVAL, "a source needs at least one input");
     }
+    leati_columns_finish_any(out, columns);
+    return LEAT_OK;
+}
+
+int leati_columns_count(const leati_columns *columns) {
+    return columns->spec.tensor_count;
+}
+
+void leati_columns_finish_any(leat_sequence *out, leati_columns *columns) {
     if (columns->spec.batch_size > columns->samples) columns->spec.batch_size = columns->samples;
     *out = leat_sequence_default();
     out->user = columns;
@@ -360,5 +372,4 @@ leat_status leati_columns_finish(leat_sequence *out, leati_columns *columns, lea
     out->samples = samples;
     out->get_samples = get_samples;
     out->destroy = destroy;
-    return LEAT_OK;
 }

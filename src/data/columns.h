@@ -5,6 +5,7 @@
 #define LEATI_DATA_COLUMNS_H
 
 #include "data/array.h"
+#include "data/npz.h"
 #include "leat/sequence.h"
 #include "leat/source.h"
 
@@ -38,7 +39,19 @@ leat_status leati_columns_add(leati_columns *columns, leat_batch_part part, cons
                               const leati_array *array, const leati_column_options *options,
                               const char *origin, leat_error *err);
 
+/* Adds the arrays of an .npz file with the names of a list, whose commas become zero bytes.  Without a list, adds the
+ * array named `fallback`, which must exist if it is an input. */
+leat_status leati_columns_add_members(leati_columns *columns, leat_npz *npz, char *list, const char *fallback,
+                                      leat_batch_part part, const leati_column_options *options,
+                                      leat_error *err);
+
+/* Returns the number of arrays. */
+int leati_columns_count(const leati_columns *columns);
+
 /* Makes a sequence, which owns the columns; on failure the columns are destroyed. */
 leat_status leati_columns_finish(leat_sequence *out, leati_columns *columns, leat_error *err);
+
+/* Like leati_columns_finish(), for columns that need not have an input, but at least one array. */
+void leati_columns_finish_any(leat_sequence *out, leati_columns *columns);
 
 #endif

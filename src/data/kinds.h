@@ -35,6 +35,24 @@
     X(x_col, "NAME", "the column of a CSV list that has the paths; default filename")                        \
     X(y_col, "NAME[,NAME...]", "the column that has the labels; default class")
 
+/* The options of `ragged` alone, in the same form; data/ragged_open.c parses them. */
+#define LEATI_RAGGED_OPTION_LIST(X)                                                                          \
+    X(values, "NAME", "the array of all time steps; default values")                                         \
+    X(offsets, "NAME", "the array of the samples' offsets in it, and its end; default offsets")              \
+    X(maxlen, "N", "the time steps of all samples; default those of the longest one")                        \
+    X(padding, "pre|post", "where time steps are added; default pre")                                        \
+    X(truncating, "pre|post", "where time steps are cut off; default pre")                                   \
+    X(value, "NUMBER", "the added numbers; default 0")                                                       \
+    X(buckets, "N[,N...]",                                                                                   \
+      "lengths: batches have samples of similar lengths, padded to the next of them; maxlen is the last")    \
+    X(within, "shuffled|ordered", "the order of the samples of a bucket, in each pass; default shuffled")
+
+typedef struct leati_ragged_texts {
+#define LEATI_RAGGED_TEXT(key, value, text) char *key;
+    LEATI_RAGGED_OPTION_LIST(LEATI_RAGGED_TEXT)
+#undef LEATI_RAGGED_TEXT
+} leati_ragged_texts;
+
 typedef struct leati_image_texts {
 #define LEATI_IMAGE_TEXT(key, value, text) char *key;
     LEATI_IMAGE_OPTION_LIST(LEATI_IMAGE_TEXT)
@@ -49,6 +67,7 @@ typedef struct leati_settings {
     char *targets;
     char *sample_weights;
     leati_image_texts images;
+    leati_ragged_texts ragged;
 } leati_settings;
 
 /* Opens a source of one kind.  `spec` is the parsed form of `text`. */
@@ -56,7 +75,8 @@ typedef leat_status leati_kind_open(leat_sequence *out, const leati_spec *spec, 
                                     const leati_settings *settings, const leat_source_options *options,
                                     leat_error *err);
 
-leati_kind_open leati_open_idx, leati_open_npy, leati_open_npz, leati_open_images, leati_open_plugin;
+leati_kind_open leati_open_idx, leati_open_npy, leati_open_npz, leati_open_images, leati_open_plugin,
+    leati_open_ragged;
 
 /* Checks that the SPEC's kind exists and takes this number of paths.  Errors: LEAT_EINVAL. */
 leat_status leati_spec_check_kind(const leati_spec *spec, leat_error *err);
@@ -75,6 +95,9 @@ leat_status leati_settings_read(leati_settings *out, const leati_spec *spec, lea
     X(images, "FOLDER|LIST.csv", 1, 1,                                                                       \
       "Pictures (JPEG, PNG, WebP, GIF, TIFF, BMP, PPM): a subfolder for each class, or a CSV list with a "   \
       "header.  Samples are uint8 (H, W, C); with scale, float32.")                                          \
+    X(ragged, "FILE.npz", 1, 1,                                                                              \
+      "Samples that vary in length, such as sentences: an array with all time steps, and the offsets of "    \
+      "the samples in it.  They are padded and cut as pad_sequences does it.")                               \
     X(plugin, "OBJECT.so", 1, 1,                                                                             \
       "A shared object that defines leat_plugin_open (leat/plugin.h); it receives the text after the ?.")
 
@@ -82,10 +105,11 @@ leat_status leati_settings_read(leati_settings *out, const leati_spec *spec, lea
 #define LEATI_OPTION_LIST(X)                                                                                 \
     X(scale, "idx npy npz images", "A or A/B", "inputs * A / B, as float32")                                 \
     X(shape, "idx npy npz", "28x28x1", "the shape of one input sample")                                      \
-    X(onehot, "idx npy npz", "CLASSES", "labels 0 .. CLASSES-1 of targets become one-hot rows of float32")   \
+    X(onehot, "idx npy npz ragged", "CLASSES",                                                               \
+      "labels 0 .. CLASSES-1 of targets become one-hot rows of float32")                                     \
     X(inputs, "npz", "NAME[,NAME...]", "the arrays that are inputs, in the model's order; default x")        \
-    X(targets, "npz", "NAME[,NAME...]", "the targets; default y, if the file has it")                        \
-    X(sample_weights, "npz", "NAME[,NAME...]",                                                               \
+    X(targets, "npz ragged", "NAME[,NAME...]", "the targets; default y, if the file has it")                 \
+    X(sample_weights, "npz ragged", "NAME[,NAME...]",                                                        \
       "the sample weights; default sample_weight, if the file has it")
 
 #endif

@@ -88,6 +88,11 @@ static leat_status read_type(reader *in, leati_array *array, leat_error *err) {
     const char *code = text + (text[0] != '\0' && strchr("<>|=", text[0]) != NULL);
     array->swapped = text[0] == (leati_little_endian() ? '>' : '<');
     if (leati_dtype_of_code(&array->dtype, code)) return LEAT_OK;
+    if (strcmp(code, "O") == 0)
+        return leati_fail(err, LEAT_ENOTSUP,
+                          "'%s' has Python objects, which are pickled: leat reads numbers; in Python, "
+                          "leat.save_ragged writes lists of numbers in a form that it reads",
+                          in->label);
     return leati_fail(
         err, LEAT_ENOTSUP,
         "'%s': expected elements of type float16/32/64, bool, int8/16/32/64 or uint8/16/32/64, found '%s'",

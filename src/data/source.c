@@ -117,6 +117,13 @@ static leat_status apply_sample_weights(leati_settings *settings, char *value, l
     }
 LEATI_IMAGE_OPTION_LIST(STORE_TEXT)
 #undef STORE_TEXT
+#define STORE_RAGGED_TEXT(key, value_name, text)                                                             \
+    static leat_status apply_##key(leati_settings *settings, char *value, leat_error *err) {                 \
+        settings->ragged.key = value;                                                                        \
+        return leati_spec_decode(value, err);                                                                \
+    }
+LEATI_RAGGED_OPTION_LIST(STORE_RAGGED_TEXT)
+#undef STORE_RAGGED_TEXT
 
 /* ---- Tables ---- */
 
@@ -142,6 +149,9 @@ static const struct {
 #define IMAGE_OPTION_ROW(key, value, text) {#key, " images ", apply_##key},
         LEATI_IMAGE_OPTION_LIST(IMAGE_OPTION_ROW)
 #undef IMAGE_OPTION_ROW
+#define RAGGED_OPTION_ROW(key, value, text) {#key, " ragged ", apply_##key},
+            LEATI_RAGGED_OPTION_LIST(RAGGED_OPTION_ROW)
+#undef RAGGED_OPTION_ROW
 };
 
 enum {
@@ -255,6 +265,7 @@ leat_status leat_source_open(leat_sequence *out, size_t size, const char *spec,
     "  'npz:data.npz?inputs=x0,x1&targets=t0'\n"                                                             \
     "  'images:photos?size=224x224&scale=1/255&labels=onehot&validation=0.2&subset=training&seed=1'\n"       \
     "  'plugin:./frames.so?folder=/data&fps=30'\n"                                                           \
+    "  'ragged:reviews.npz?maxlen=500&buckets=100,200,300'\n"                                                \
     "  'concat(npz:a.npz; npz:b.npz)'\n"                                                                     \
     "  'timeseries(take(npz:series.npz; count=10000); sequence_length=24)'\n"                                \
     "  'cache(images:photos?size=224x224; file=photos.cache)'\n"
@@ -262,13 +273,15 @@ leat_status leat_source_open(leat_sequence *out, size_t size, const char *spec,
 const char *leat_source_help(void) {
 #define KIND_HELP(name, paths, least, most, text)          "  " #name ":" paths "\n      " text "\n"
 #define OPTION_HELP(key, kinds, value, text)               "  " #key "=" value "   (" kinds ")\n      " text "\n"
+#define RAGGED_OPTION_HELP(key, value, text)               "  " #key "=" value "   (ragged)\n      " text "\n"
 #define CALL_HELP(name, parts, options, least, most, text) "  " #name "(" parts ")\n      " text "\n"
 #define IMAGE_OPTION_HELP(key, value, text)                "  " #key "=" value "   (images)\n      " text "\n"
     return "SPEC names data: KIND:PATH[,PATH...][?KEY=VALUE[&KEY=VALUE...]]\n\nKinds:\n" LEATI_KIND_LIST(
-        KIND_HELP) "\nOptions:\n" LEATI_OPTION_LIST(OPTION_HELP)
-        LEATI_IMAGE_OPTION_LIST(IMAGE_OPTION_HELP) "\nCombinations of SPECs, themselves "
-                                                   "SPECs:\n" LEATI_CALL_LIST(CALL_HELP) "\n" HELP_NOTES;
+        KIND_HELP) "\nOptions:\n" LEATI_OPTION_LIST(OPTION_HELP) LEATI_IMAGE_OPTION_LIST(IMAGE_OPTION_HELP)
+        LEATI_RAGGED_OPTION_LIST(RAGGED_OPTION_HELP) "\nCombinations of SPECs, themselves "
+                                                     "SPECs:\n" LEATI_CALL_LIST(CALL_HELP) "\n" HELP_NOTES;
 #undef CALL_HELP
+#undef RAGGED_OPTION_HELP
 #undef IMAGE_OPTION_HELP
 #undef KIND_HELP
 #undef OPTION_HELP

@@ -105,36 +105,6 @@ leat_status leati_open_npy(leat_sequence *out, const leati_spec *spec, const cha
 
 /* ---- npz ---- */
 
-static leat_status add_member(leati_columns *columns, leat_npz *npz, char *name, leat_batch_part part,
-                              const leati_settings *settings, leat_error *err) {
-    const leati_array *array = NULL;
-    LEATI_TRY(leati_spec_decode(name, err));
-    LEATI_TRY(leati_npz_array(npz, name, &array, err));
-    return leati_columns_add(columns, part, NULL, array, &settings->columns, name, err);
-}
-
-/* Adds the arrays of a list, whose commas become zero bytes.  Without a list, adds the array named `fallback`; an
- * input must exist. */
-static leat_status add_members(leati_columns *columns, leat_npz *npz, char *list, const char *fallback,
-                               leat_batch_part part, const leati_settings *settings, leat_error *err) {
-    char single[16];
-    if (!list) {
-        bool found = false;
-        for (int i = 0; i < leat_npz_count(npz); ++i)
-            found = found || strcmp(leat_npz_name(npz, i), fallback) == 0;
-        if (!found && part != LEAT_PART_INPUT) return LEAT_OK;
-        snprintf(single, sizeof single, "%s", fallback);
-        return add_member(columns, npz, single, part, settings, err);
-    }
-    for (char *next = list; next;) {
-        char *name = next, *comma = strchr(name, ',');
-        next = comma ? comma + 1 : NULL;
-        if (comma) *comma = '\0';
-        LEATI_TRY(add_member(columns, npz, name, part, settings, err));
-    }
-    return LEAT_OK;
-}
-
 leat_status leati_open_npz(leat_sequence *out, const leati_spec *spec, const char *text,
                            const leati_settings *settings, const leat_source_options *options,
                            leat_error *err) {
@@ -145,11 +115,13 @@ leat_status leati_open_npz(leat_sequence *out, const leati_spec *spec, const cha
     leat_npz **npz = &f->npz[f->count++];
     leat_status status = leati_npz_open_guarded(npz, spec->paths[0], err);
     if (status == LEAT_OK)
-        status = add_members(columns, *npz, settings->inputs, "x", LEAT_PART_INPUT, settings, err);
+        status = leati_columns_add_members(columns, *npz, settings->inputs, "x", LEAT_PART_INPUT,
+                                           &settings->columns, err);
     if (status == LEAT_OK)
-        status = add_members(columns, *npz, settings->targets, "y", LEAT_PART_TARGET, settings, err);
+        status = leati_columns_add_members(columns, *npz, settings->targets, "y", LEAT_PART_TARGET,
+                                           &settings->columns, err);
     if (status == LEAT_OK)
-        status = add_members(columns, *npz, settings->sample_weights, "sample_weight",
-                             LEAT_PART_SAMPLE_WEIGHT, settings, err);
+        status = leati_columns_add_members(columns, *npz, settings->sample_weights, "sample_weight",
+                                           LEAT_PART_SAMPLE_WEIGHT, &settings->columns, err);
     return finish(out, columns, status, err);
 }

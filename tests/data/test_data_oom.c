@@ -35,6 +35,11 @@ static void make_arrays(void) {
     leat_tensor tensors[] = {leat_tensor_view(LEAT_F32, 2, (int64_t[]){2, 2}, x),
                              leat_tensor_view(LEAT_F32, 1, (int64_t[]){2}, y)};
     assert_int_equal(leat_npz_write("d.npz", (const char *[]){"x", "y"}, tensors, 2, NULL), LEAT_OK);
+    int64_t offsets[3] = {0, 1, 4};
+    leat_tensor ragged[] = {leat_tensor_view(LEAT_F32, 1, (int64_t[]){4}, x),
+                            leat_tensor_view(LEAT_I64, 1, (int64_t[]){3}, offsets), tensors[1]};
+    assert_int_equal(leat_npz_write("r.npz", (const char *[]){"values", "offsets", "y"}, ragged, 3, NULL),
+                     LEAT_OK);
     static bytes inner;
     inner.size = file.size = 0;
     bytes_add_npy_header(&inner, 1, "{'descr': '>f4', 'fortran_order': True, 'shape': (2, 2), }");
@@ -130,6 +135,8 @@ static void combinations_survive(void **state) {
     sweep(open_and_get, "zip(npz:d.npz; targets(repeat(npz:d.npz; times=1)))");
     sweep(open_and_get, "mix(npz:d.npz; npz:d.npz; weights=2,1; samples=5)");
     sweep(open_and_get, "cache(timeseries(npz:d.npz; sequence_length=2))");
+    sweep(open_and_get, "ragged:r.npz?buckets=1");
+    sweep(open_and_get, "ragged:r.npz");
     sweep(open_and_forget, "cache(npz:d.npz; file=cache)");
 }
 
