@@ -40,6 +40,13 @@ _LAZY = {
     "Model": "leat.model",
     "Predictor": "leat.predictor",
     "Source": "leat.native_source",
+    "concat": "leat.combine",
+    "mix": "leat.combine",
+    "pad_sequences": "leat.combine",
+    "save_ragged": "leat.combine",
+    "timeseries_dataset_from_array": "leat.combine",
+    "timeseries_generator": "leat.combine",
+    "zip": "leat.combine",
     "source": "leat.native_source",
     "source_help": "leat.native_source",
 }

@@ -1,5 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 from leat import callbacks as callbacks
+from leat.combine import concat as concat
+from leat.combine import mix as mix
+from leat.combine import pad_sequences as pad_sequences
+from leat.combine import save_ragged as save_ragged
+from leat.combine import timeseries_dataset_from_array as timeseries_dataset_from_array
+from leat.combine import timeseries_generator as timeseries_generator
+from leat.combine import zip as zip
 from leat.errors import ArgumentError as ArgumentError
 from leat.errors import BusyError as BusyError
 from leat.errors import DataError as DataError

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sources: data that leat itself reads from files.  Their workers never touch the interpreter."""
 
+import os
 from typing import List, Optional, Tuple
 
 from leat import _sources, _trainer
@@ -53,9 +54,63 @@ class Source:
         """Returns two sources: the first samples, and the last `share` of them.  This source stays open."""
         return self._parts(share)
 
+    # ---- combinations ----
+
+    def take(self, count: int) -> "Source":
+        """Returns a source with the first `count` samples.  This source stays open, here and below."""
+        return self._call("take", count=count)
+
+    def skip(self, count: int) -> "Source":
+        """Returns a source without the first `count` samples."""
+        return self._call("skip", count=count)
+
+    def shard(self, rank: int, world: int) -> "Source":
+        """Returns a source with every world-th sample, from sample `rank` on."""
+        return self._call("shard", rank=rank, world=world)
+
+    def repeat(self, times: int) -> "Source":
+        """Returns a source that has all samples `times` times in a pass."""
+        return self._call("repeat", times=times)
+
+    def as_targets(self) -> "Source":
+        """Returns a source whose targets are the inputs of this one, for leat.zip."""
+        return self._call("targets")
+
+    def cache(self, file: Optional[str] = None, memory: Optional[int] = None) -> "Source":
+        """Returns a source whose samples are kept after they were made once: in memory, or in a file.
+
+        memory: bytes that the samples may take; default: half of the machine's memory.
+        """
+        path = None if file is None else "".join(f"%{ord(c):02X}" if c in "%;()" else c for c in os.fspath(file))
+        return self._call("cache", file=path, memory=None if memory is None else f"{max(memory >> 10, 1)}K")
+
+    def timeseries(
+        self,
+        sequence_length: int,
+        sequence_stride: int = 1,
+        sampling_rate: int = 1,
+        start_index: int = 0,
+        end_index: Optional[int] = None,
+        target: int = 0,
+        reverse: bool = False,
+    ) -> "Source":
+        """Returns a source of windows of this one's samples, with the targets of the window's row number `target`."""
+        options = dict(sequence_stride=sequence_stride, sampling_rate=sampling_rate, start_index=start_index)
+        options.update(end_index=end_index, target=target, reverse=str(bool(reverse)).lower())
+        return self._call("timeseries", sequence_length=sequence_length, **options)
+
+    def _call(self, name, **options):
+        options = [f"{key}={value}" for key, value in options.items() if value is not None]
+        return Source(f"{name}({'; '.join([self._combinable()] + options)})", self.batch_size)
+
+    def _combinable(self):
+        if self._is_part:
+            raise ArgumentError(f"a source of {self.spec} cannot be combined: open leat.source with a SPEC of files")
+        return self.spec
+
     def _parts(self, share):
         if self._is_part:
-            raise ArgumentError("this source is a part of another one and cannot be split again")
+            raise ArgumentError("this source was made of another one, or of arrays, and cannot be split")
         whole = _trainer.source_data(self.spec, self.batch_size)
         first, last = whole.split(share)
         return tuple(Source(self.spec, self.batch_size, _data=part) for part in (first, last))
@@ -114,6 +169,15 @@ class _Batches(_sources._Source):
             parts[part].append(numpy.asarray(memory))
         found = [arrays[0] if len(arrays) == 1 else arrays for arrays in parts if arrays]
         return found[0] if len(found) == 1 else tuple(found)
+
+
+def _open_arrays(data, targets, batch_size, description, windows):
+    """Returns a source of windows of arrays, with the options of leat_window_options."""
+    targets = [] if targets is None else [(None, targets)]
+    native = _trainer.arrays_data([(None, data)], targets, [], batch_size)
+    names = ("length", "stride", "sampling_rate", "start", "end", "target", "starts", "reverse", "squeeze")
+    values = {"target": 0, "starts": 2**63 - 1, "reverse": False, **windows}
+    return Source(description, batch_size, _data=native.windows(*(values[name] for name in names)))
 
 
 def source(spec: str, batch_size: int = 32) -> Source:

@@ -109,6 +109,38 @@ static PyObject *data_split(PyObject *self, PyObject *args) {
     return err.code ? raise_error(&err) : NULL;
 }
 
+/* windows(length, stride, sampling_rate, start, end, target, starts, reverse, squeeze): new Data, which takes over the
+ * arrays; this one is closed. */
+static PyObject *data_windows(PyObject *self, PyObject *args) {
+    long long numbers[7];
+    int reverse = 0, squeeze = 0;
+    leat_error err = {0};
+    data_set *whole = data_of(self);
+    if (!whole || !PyArg_ParseTuple(args, "LLLLLLLpp", &numbers[0], &numbers[1], &numbers[2], &numbers[3],
+                                    &numbers[4], &numbers[5], &numbers[6], &reverse, &squeeze))
+        return NULL;
+    data_set *made = (data_set *)data_alloc();
+    if (!made) return NULL;
+    leat_window_options options = leat_window_options_default();
+    options.length = numbers[0];
+    options.stride = numbers[1];
+    options.sampling_rate = numbers[2];
+    options.start = numbers[3];
+    options.end = numbers[4];
+    options.target = numbers[5];
+    options.starts = numbers[6];
+    options.reverse = reverse != 0;
+    options.squeeze = squeeze != 0;
+    if (leat_sequence_windows(&whole->sequence, &options, &made->sequence, sizeof made->sequence, &err) ==
+        LEAT_OK) {
+        made->arrays = whole->arrays;
+        whole->arrays = (array_set){0};
+        return (PyObject *)made;
+    }
+    Py_DECREF((PyObject *)made);
+    return raise_error(&err);
+}
+
 /* ---- batches that Python makes ---- */
 
 /* Points the tensors of the batch to the arrays.  The feed reads them until the next batch, or the one after it, is
@@ -329,6 +361,7 @@ static PyObject *data_samples(PyObject *self, PyObject *nothing) {
 static PyMethodDef data_methods[] = {
     {"close", data_close, METH_NOARGS, "Frees the data."},
     {"split", data_split, METH_VARARGS, "Splits off the last share of the samples; closes the data."},
+    {"windows", data_windows, METH_VARARGS, "Makes windows of the samples; closes the data."},
     {"spec", data_spec_of, METH_NOARGS, "Returns (batch_size, [(part, name, dtype, shape), ...])."},
     {"length", data_length, METH_NOARGS, "Returns the number of batches of a pass, or None."},
     {"samples", data_samples, METH_NOARGS, "Returns the number of samples, or None."},

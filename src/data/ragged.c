@@ -148,7 +148,7 @@ static int bucket_of(const ragged *r, int64_t sample) {
 }
 
 static leat_status fill_buckets(ragged *r, leat_error *err) {
-    int64_t filled[LEATI_RAGGED_MAX_BUCKETS];
+    int64_t filled[LEATI_RAGGED_MAX_BUCKETS] = {0};
     const int buckets = r->choices.bucket_count;
     r->members = leati_calloc((size_t)r->samples, sizeof *r->members);
     if (!r->members)
