@@ -508,6 +508,14 @@ static void check_finds_bad_and_equal_pictures(void **state) {
     assert_int_equal(json_array_size(json_object_get(root, "bad")), 1);
     assert_int_equal(whole(json_array_get(json_object_get(root, "classes"), 1), "samples"), 1);
     json_decref(root);
+    assert_int_equal(run("feed check images:run/photos?size=2x2&bad=skip"), 1);
+    assert_non_null(strstr(out, "left out in training because of bad=skip: 1"));
+    assert_non_null(strstr(out, "2.0 times the samples of the smallest"));
+    assert_int_equal(run("feed check repeat(images:run/photos?size=2x2;times=30)"), 1);
+    assert_non_null(strstr(out, "120 samples"));
+    assert_non_null(strstr(out, "cannot be read: 30"));
+    assert_non_null(strstr(out, "sample 7: picture 'run/photos/b/2.ppm'"));
+    assert_true(strstr(out, "sample 7:") < strstr(out, "sample 11:"));
 }
 
 static void check_reads_arrays(void **state) {

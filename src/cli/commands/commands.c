@@ -268,10 +268,11 @@ const cli_command cli_commands[] = {
      "leat feed trace 'npz:train.npz' --output feed.json --workers 2 --batches 500 --consume-us 2000",
      USES(feed_trace_uses), cli_feed_trace},
     {"feed check", "SPEC", "read all samples and report what is wrong",
-     "Reads each sample once and prints on standard output: the number of samples, the shapes, how many "
+     "Reads each sample once, on all cores, and prints on standard output: the number of samples, the "
+     "shapes, how many "
      "samples "
      "each class has, the samples that cannot be read, with the reason, and samples whose inputs are the "
-     "same.  The "
+     "same (by their SHA-256).  The "
      "exit code is 1 if a sample cannot be read.  Targets that are one integer, or a one-hot row, are "
      "classes.",
      "leat feed check 'images:photos?size=224x224'\nleat feed check npz:train.npz --json",

@@ -98,8 +98,8 @@ static leat_status count_windows(windows *w, leat_error *err) {
             err, LEAT_ESHAPE,
             "no window fits: a window with its target spans %lld rows, and there are %lld from row "
             "%lld on and before row %lld",
-            (long long)span + 1, (long long)(end > o->start ? end - o->start : 0), (long long)o->start,
-            (long long)end);
+            (long long)(span < INT64_MAX ? span + 1 : span), (long long)(end > o->start ? end - o->start : 0),
+            (long long)o->start, (long long)end);
     w->base.samples = (starts - 1) / o->stride + 1;
     return LEAT_OK;
 }

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `leat feed check`: reads all samples of a source and reports what is wrong.  Room: cli. */
 #include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <sha2.h>
 
@@ -16,31 +20,44 @@
 /* The most classes, bad samples and pairs of equal samples that are listed. */
 enum { MAX_CLASSES = 10000, MAX_LISTED = 20 };
 
-/* The checksum of a sample's inputs. */
+/* What was found out about a sample. */
 typedef struct print {
-    uint64_t hash[2];
+    uint64_t hash[2]; /* checksum of the inputs */
     int64_t number;
+    int64_t class_number; /* -1: none */
 } print;
 
 typedef struct check {
     cli_session session;
     cli_samples samples;
-    int64_t count, read;
+    int64_t count, read, skipped;
     int64_t classes[MAX_CLASSES]; /* the number of samples of each class */
     int64_t class_count, unclassed;
     json_t *bad;  /* objects with sample, path and error */
     json_t *same; /* objects with two samples and their paths */
     int64_t same_count;
     print *prints;
+    atomic_llong next, done; /* the next sample to read, and the number of samples that were read */
+    atomic_bool stopped;
+    pthread_mutex_t lock; /* guards `read`, `skipped`, `prints` and `bad` */
 } check;
 
-static print fingerprint(const check *c, int64_t number) {
+/* A thread that reads samples. */
+typedef struct reader {
+    check *check;
+    cli_samples samples;
+    pthread_t thread;
+    int number;
+    bool started;
+} reader;
+
+static print fingerprint(const cli_samples *samples, int64_t number) {
     SHA2_CTX sha;
     unsigned char digest[SHA256_DIGEST_LENGTH];
-    print out = {.number = number};
+    print out = {.number = number, .class_number = cli_samples_class(samples)};
     SHA256Init(&sha);
-    for (int i = 0; i < leat_batch_spec_count(&c->session.data.spec, LEAT_PART_INPUT); ++i) {
-        const leat_tensor *tensor = &c->samples.batch.tensors[i];
+    for (int i = 0; i < leat_batch_spec_count(&samples->data->spec, LEAT_PART_INPUT); ++i) {
+        const leat_tensor *tensor = &samples->batch.tensors[i];
         SHA256Update(&sha, tensor->data, leat_tensor_bytes(tensor));
     }
     SHA256Final(digest, &sha);
@@ -76,22 +93,102 @@ static void note_class(check *c, int64_t number) {
     if (number >= c->class_count) c->class_count = number + 1;
 }
 
-static void read_all(check *c) {
+/* Reads one sample and notes the result. */
+static void read_one(reader *r, int64_t number) {
+    check *c = r->check;
+    leat_error err = {0};
+    print found;
+    const leat_status status = cli_samples_read(&r->samples, number, &err);
+    if (status == LEAT_OK) found = fingerprint(&r->samples, number);
+    pthread_mutex_lock(&c->lock);
+    if (status == LEAT_OK)
+        c->prints[c->read++] = found;
+    else
+        note_bad(c, number, &err);
+    c->skipped += status == LEAT_ESKIPPED;
+    pthread_mutex_unlock(&c->lock);
+    atomic_fetch_add(&c->done, 1);
+}
+
+static void *read_some(void *argument) {
+    reader *r = argument;
+    check *c = r->check;
+    const leat_sequence *data = r->samples.data;
+    leat_error err = {0};
+    if (data->worker_init && data->worker_init(data->user, r->number, &err) != LEAT_OK) return NULL;
+    while (!atomic_load(&c->stopped)) {
+        const int64_t number = (int64_t)atomic_fetch_add(&c->next, 1);
+        if (number >= c->count) break;
+        read_one(r, number);
+    }
+    if (data->worker_fini) data->worker_fini(data->user, r->number);
+    return NULL;
+}
+
+/* Shows how far the readers are, until they have read all samples or a signal arrives. */
+static void show_progress(check *c) {
     cli_progress progress;
     char text[96];
     cli_progress_begin(&progress);
-    for (int64_t i = 0; i < c->count && !cli_signal_code(); ++i) {
-        leat_error err = {0};
-        if (cli_samples_read(&c->samples, i, &err) != LEAT_OK) {
-            note_bad(c, i, &err);
-        } else {
-            c->prints[c->read++] = fingerprint(c, i);
-            note_class(c, cli_samples_class(&c->samples));
-        }
-        snprintf(text, sizeof text, "%" PRId64 " samples, %zu bad", i + 1, json_array_size(c->bad));
-        cli_progress_draw(&progress, (double)(i + 1) / (double)c->count, text);
+    while (atomic_load(&c->done) < c->count && !cli_signal_code()) {
+        const struct timespec pause = {.tv_nsec = 20000000};
+        const int64_t done = (int64_t)atomic_load(&c->done);
+        pthread_mutex_lock(&c->lock);
+        snprintf(text, sizeof text, "%" PRId64 " samples, %zu bad", done, json_array_size(c->bad));
+        pthread_mutex_unlock(&c->lock);
+        cli_progress_draw(&progress, (double)done / (double)c->count, text);
+        nanosleep(&pause, NULL);
     }
     cli_progress_end(&progress);
+    if (cli_signal_code()) atomic_store(&c->stopped, true);
+}
+
+static int compare_bad(const void *a, const void *b) {
+    const json_int_t left = json_integer_value(json_object_get(*(json_t *const *)a, "sample"));
+    const json_int_t right = json_integer_value(json_object_get(*(json_t *const *)b, "sample"));
+    return (left > right) - (left < right);
+}
+
+/* Puts bad samples in order, since the readers find them in any order. */
+static void sort_bad(check *c) {
+    const size_t count = json_array_size(c->bad);
+    json_t **items = calloc(count ? count : 1, sizeof(json_t *));
+    if (!items) return;
+    for (size_t i = 0; i < count; ++i) items[i] = json_incref(json_array_get(c->bad, i));
+    qsort(items, count, sizeof(json_t *), compare_bad);
+    json_array_clear(c->bad);
+    for (size_t i = 0; i < count; ++i) json_array_append_new(c->bad, items[i]);
+    free(items);
+}
+
+/* Reads all samples with a thread for each core. */
+static int read_all(check *c) {
+    enum { MAX_READERS = 64 };
+    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    const int64_t wanted = cores < 1 ? 1 : cores > MAX_READERS ? MAX_READERS : cores;
+    const int count = (int)(wanted < c->count ? wanted : c->count);
+    reader *readers = calloc((size_t)count, sizeof *readers);
+    int code = readers ? CLI_SUCCESS : CLI_FAILURE, started = 0;
+    for (int i = 0; i < count && code == CLI_SUCCESS; ++i) {
+        readers[i].check = c;
+        readers[i].number = i;
+        code = cli_samples_share(&readers[i].samples, &c->samples, c->session.command);
+        if (code != CLI_SUCCESS) break;
+        readers[i].started = pthread_create(&readers[i].thread, NULL, read_some, &readers[i]) == 0;
+        started += readers[i].started;
+    }
+    if (started == 0) code = CLI_FAILURE;
+    if (code == CLI_SUCCESS) show_progress(c);
+    atomic_store(&c->stopped, code != CLI_SUCCESS || atomic_load(&c->stopped));
+    for (int i = 0; readers && i < count; ++i) {
+        if (readers[i].started) pthread_join(readers[i].thread, NULL);
+        cli_samples_close(&readers[i].samples);
+    }
+    free(readers);
+    if (started == 0) cli_say("leat feed check: cannot start a thread\n");
+    sort_bad(c);
+    for (int64_t i = 0; i < c->read; ++i) note_class(c, c->prints[i].class_number);
+    return code;
 }
 
 static void find_same(check *c) {
@@ -115,8 +212,9 @@ static json_t *report(const check *c) {
         json_array_append_new(classes, json_pack("{s:I, s:s?, s:I}", "label", (json_int_t)i, "name", name,
                                                  "samples", (json_int_t)c->classes[i]));
     }
-    return json_pack("{s:I, s:I, s:o, s:O, s:O}", "samples", (json_int_t)c->count, "readable",
-                     (json_int_t)c->read, "classes", classes, "bad", c->bad, "same", c->same);
+    return json_pack("{s:I, s:I, s:I, s:o, s:O, s:O}", "samples", (json_int_t)c->count, "readable",
+                     (json_int_t)c->read, "skipped", (json_int_t)c->skipped, "classes", classes, "bad",
+                     c->bad, "same", c->same);
 }
 
 static int print_json(const check *c) {
@@ -144,6 +242,21 @@ static void print_tensors(const check *c) {
     }
 }
 
+/* Says how unequal the classes are, if there are several. */
+static void print_balance(const check *c) {
+    int64_t least = INT64_MAX, most = 0;
+    for (int64_t i = 0; i < c->class_count; ++i) {
+        if (c->classes[i] < least) least = c->classes[i];
+        if (c->classes[i] > most) most = c->classes[i];
+    }
+    if (c->class_count < 2) return;
+    if (least == 0)
+        cli_say_to(stdout, "  balance: a class has no samples, the largest has %" PRId64 "\n", most);
+    else
+        cli_say_to(stdout, "  balance: the largest class has %.1f times the samples of the smallest\n",
+                   (double)most / (double)least);
+}
+
 static void print_classes(const check *c) {
     for (int64_t i = 0; i < c->class_count; ++i) {
         const char *name = cli_samples_class_name(&c->samples, i);
@@ -155,6 +268,8 @@ static void print_classes(const check *c) {
 static void print_bad(const check *c) {
     const size_t count = json_array_size(c->bad);
     cli_say_to(stdout, "  cannot be read: %zu\n", count);
+    if (c->skipped > 0)
+        cli_say_to(stdout, "  left out in training because of bad=skip: %" PRId64 "\n", c->skipped);
     for (size_t i = 0; i < count && i < MAX_LISTED; ++i) {
         const json_t *bad = json_array_get(c->bad, i);
         cli_say_to(stdout, "    sample %" JSON_INTEGER_FORMAT ": %s\n",
@@ -184,6 +299,7 @@ static void print_text(const check *c, const char *spec) {
     cli_say_to(stdout, "%s: %" PRId64 " samples\n", spec, c->count);
     print_tensors(c);
     print_classes(c);
+    print_balance(c);
     print_bad(c);
     print_same(c);
 }
@@ -200,8 +316,9 @@ static int run(check *c, const cli_arguments *arguments) {
         return CLI_FAILURE;
     }
     cli_catch_signals(&c->session);
-    read_all(c);
+    code = read_all(c);
     if (cli_signal_code()) return cli_signal_code();
+    if (code != CLI_SUCCESS) return code;
     find_same(c);
     if (!arguments->text[CLI_JSON])
         print_text(c, arguments->operands[0]);
@@ -217,11 +334,13 @@ int cli_feed_check(const cli_arguments *arguments) {
         return CLI_FAILURE;
     }
     c->session = (cli_session){.command = "feed check", .arguments = arguments};
+    pthread_mutex_init(&c->lock, NULL);
     int code = run(c, arguments);
     cli_samples_close(&c->samples);
     cli_close(&c->session);
     json_decref(c->bad);
     json_decref(c->same);
+    pthread_mutex_destroy(&c->lock);
     free(c->prints);
     free(c);
     return code;

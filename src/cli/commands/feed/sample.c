@@ -43,6 +43,11 @@ int cli_samples_open(cli_samples *out, cli_session *session, const char *spec) {
     return set_up_batch(out, session->command);
 }
 
+int cli_samples_share(cli_samples *out, const cli_samples *from, const char *command) {
+    *out = (cli_samples){.data = from->data, .files = json_incref(from->files)};
+    return set_up_batch(out, command);
+}
+
 void cli_samples_close(cli_samples *samples) {
     for (int i = 0; i < LEAT_BATCH_MAX_TENSORS; ++i) free(samples->memory[i]);
     json_decref(samples->files);

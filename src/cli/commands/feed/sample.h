@@ -21,6 +21,10 @@ typedef struct cli_samples {
 int cli_samples_open(cli_samples *out, cli_session *session, const char *spec);
 void cli_samples_close(cli_samples *samples);
 
+/* Gives another thread access to the source that was opened: memory for a sample of its own.  `from` stays open until
+ * cli_samples_close was called for *out.  Prints a message on failure and returns an exit code. */
+int cli_samples_share(cli_samples *out, const cli_samples *from, const char *command);
+
 int64_t cli_samples_count(const cli_samples *samples);
 
 /* Reads a sample into samples->batch. */
