@@ -3,8 +3,8 @@
  *
  *     bench_decode THREADS PASSES FILE...      prints pictures per second
  *
- * Each thread reads every THREADS-th file into one buffer, decodes it to RGB line by line and resizes it to 224x224.  There
- * is no queue, no order, no label, no limit of pixels and no message that names a file. */
+ * Each thread reads every THREADS-th file into one buffer, decodes it to RGB line by line and resizes it to 224x224.
+ * There is no queue, no order, no label, no limit of pixels and no message that names a file. */
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>

@@ -262,7 +262,8 @@ def compare(arguments):
         print(f"round {number + 1}, load {os.getloadavg()[0]:.1f}", flush=True)
         for name, (run, _) in list(runs.items()):
             try:
-                results.setdefault(name, []).append(run())
+                value = run()
+                results.setdefault(name, []).append(value)
                 print(f"  {name}: {results[name][-1]:.0f}", flush=True)
             except (RuntimeError, subprocess.CalledProcessError) as error:
                 print(f"  {name}: left out: {error}"[:200], flush=True)
