@@ -60,7 +60,8 @@ static void *run(void *argument) {
             leati_picture in, out = {SIDE, SIDE, 3, pixels};
             const size_t bytes = read_file(file, w->files[i]);
             if (!decode(&in, file, bytes)) continue;
-            w->done += leati_picture_fit(&out, &in, LEATI_FILTER_BILINEAR, LEATI_FIT_STRETCH, NULL) == LEAT_OK;
+            w->done +=
+                leati_picture_fit(&out, &in, LEATI_FILTER_BILINEAR, LEATI_FIT_STRETCH, NULL) == LEAT_OK;
             free(in.pixels);
         }
     free(file);
