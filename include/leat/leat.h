@@ -18,6 +18,7 @@
 #include "leat/log.h"
 #include "leat/model.h"
 #include "leat/npz.h"
+#include "leat/picture.h"
 #include "leat/plugin.h"
 #include "leat/predictor.h"
 #include "leat/rng.h"

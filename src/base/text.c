@@ -79,3 +79,32 @@ const char *leati_shape_text(char *out, size_t bytes, int rank, const int64_t *s
     if (used < bytes) snprintf(out + used, bytes - used, ")");
     return out;
 }
+
+const char *leati_read_decimal(const char *text, double *out) {
+    double value = 0, power = 1;
+    int significant = 0, exponent = 0, digit_count = 0, exponent_digits = 0, sign = 1;
+    bool negative = *text == '-', point = false;
+    const char *p = text + negative;
+    for (; (*p >= '0' && *p <= '9') || (*p == '.' && !point); ++p) {
+        if (*p == '.') {
+            point = true;
+            continue;
+        }
+        ++digit_count;
+        significant += significant > 0 || *p != '0';
+        value = 10 * value + (*p - '0');
+        exponent -= point;
+    }
+    if (digit_count > 0 && (*p == 'e' || *p == 'E') && (p[1 + (p[1] == '-' || p[1] == '+')] >= '0') &&
+        (p[1 + (p[1] == '-' || p[1] == '+')] <= '9')) {
+        ++p;
+        sign = *p == '-' ? -1 : 1;
+        for (p += *p == '-' || *p == '+'; *p >= '0' && *p <= '9' && exponent_digits < 1000; ++p)
+            exponent_digits = 10 * exponent_digits + (*p - '0');
+    }
+    exponent += sign * exponent_digits;
+    if (digit_count == 0 || significant > 15 || exponent > 22 || exponent < -22) return NULL;
+    for (int i = exponent < 0 ? -exponent : exponent; i > 0; --i) power *= 10;
+    *out = (negative ? -1 : 1) * (exponent < 0 ? value / power : value * power);
+    return p;
+}

@@ -34,6 +34,10 @@ size_t leati_control_bytes(const char *at);
 /* Returns true if `text` contains a control character. */
 bool leati_has_control(const char *text);
 
+/* Reads a decimal number, independently of the locale, and returns the text after it; NULL if there is no number.
+ * At most 15 significant digits are allowed, so that the value is correctly rounded. */
+const char *leati_read_decimal(const char *text, double *out);
+
 /* Writes a shape as Keras does, negative dimensions as None: "(None, 28, 28, 1)".  Returns `out`. */
 const char *leati_shape_text(char *out, size_t bytes, int rank, const int64_t *shape);
 

@@ -9,11 +9,13 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "data/kinds.h"
+#include "image/augment/run.h"
 
 typedef struct images {
     leat_batch_spec spec;
     leati_image_choices choices; /* its texts are not used after the source is opened */
     leati_image_list list;
+    leat_augment *augment;  /* NULL: samples are not augmented */
     float *table;           /* the scaled values of all 256 bytes; NULL: pictures are uint8 */
     _Atomic int64_t warned; /* bad pictures that this process has left out */
 } images;
@@ -43,17 +45,42 @@ static void write_floats(const images *s, const leati_picture *picture, float *d
     for (int64_t i = 0; i < count; ++i) dst[i] = s->table[picture->pixels[i]];
 }
 
+/* The place of a sample in a batch, and its random numbers. */
+typedef struct place {
+    void *dst;
+    const leat_rng *rng; /* NULL: the sample is not augmented */
+    int64_t number;      /* of the sample in the source */
+} place;
+
+/* Augments a picture of the size that the options give. */
+static leat_status write_augmented(const images *s, const leati_picture *picture, const place *at,
+                                   leat_error *err) {
+    leati_augment_picture job = {.src = picture->pixels, .channels = picture->channels, .scale = 1};
+    job.is_still = !at->rng || s->choices.is_validation;
+    if (s->spec.tensors[0].dtype == LEAT_F32)
+        job.floats = at->dst;
+    else
+        job.bytes = at->dst;
+    if (s->choices.denominator != 0) job.scale = s->choices.numerator / s->choices.denominator;
+    return leati_augment_run(s->augment, at->rng, at->number, &job, err);
+}
+
 /* Writes a picture into its place in the batch. */
-static leat_status write_picture(const images *s, const char *path, void *dst, leat_error *err) {
+static leat_status write_picture(const images *s, const char *path, const place *at, leat_error *err) {
+    const bool direct = !s->table && !s->augment;
+    void *dst = at->dst;
     leati_picture in, out = {s->choices.width, s->choices.height, (int)s->choices.color, dst};
     LEATI_TRY(decode_file(s, &in, path, err));
     leat_status status =
-        s->table ? leati_picture_create(&out, out.width, out.height, out.channels, err) : LEAT_OK;
+        direct ? LEAT_OK : leati_picture_create(&out, out.width, out.height, out.channels, err);
     if (status == LEAT_OK)
         status = leati_prefix(leati_picture_fit(&out, &in, s->choices.filter, s->choices.fit, err), err,
                               "picture '%s'", path);
-    if (s->table && out.pixels != dst) {
-        if (status == LEAT_OK) write_floats(s, &out, dst);
+    if (!direct && out.pixels != dst) {
+        if (status == LEAT_OK && s->augment)
+            status = write_augmented(s, &out, at, err);
+        else if (status == LEAT_OK)
+            write_floats(s, &out, dst);
         leati_picture_fini(&out);
     }
     leati_picture_fini(&in);
@@ -92,15 +119,17 @@ static bool is_bad_data(leat_status status) {
 
 /* Makes a batch of `count` samples: those with the given numbers, or those from `first` on if `numbers` is NULL. */
 static leat_status make_batch(images *s, const int64_t *numbers, int64_t first, int64_t count,
-                              leat_batch *batch, leat_error *err) {
+                              const leat_rng *rng, leat_batch *batch, leat_error *err) {
     const size_t picture_bytes = sample_bytes(s, 0);
     const size_t label_bytes = s->spec.tensor_count > 1 ? sample_bytes(s, 1) : 0;
     int64_t made = 0;
     for (int64_t i = 0; i < count; ++i) {
-        const leati_image_file *file = &s->list.files[numbers ? numbers[i] : first + i];
+        const int64_t number = numbers ? numbers[i] : first + i;
+        const leati_image_file *file = &s->list.files[number];
         unsigned char *dst = (unsigned char *)batch->tensors[0].data + (size_t)made * picture_bytes;
+        const place at = {dst, rng, number};
         leat_error problem = {0};
-        const leat_status status = write_picture(s, file->path, dst, s->choices.skip_bad ? &problem : err);
+        const leat_status status = write_picture(s, file->path, &at, s->choices.skip_bad ? &problem : err);
         if (is_bad_data(status) && s->choices.skip_bad) {
             warn(s, problem.message);
             continue;
@@ -133,20 +162,20 @@ static int64_t samples(void *user) {
 
 static leat_status get_samples(void *user, const int64_t *numbers, int64_t count, leat_rng *rng,
                                leat_batch *batch, leat_error *err) {
-    (void)rng;
-    return make_batch(user, numbers, 0, count, batch, err);
+    return make_batch(user, numbers, 0, count, rng, batch, err);
 }
 
 static leat_status get(void *user, int64_t index, leat_rng *rng, leat_batch *batch, leat_error *err) {
     images *s = user;
     const int64_t first = index * s->spec.batch_size, left = s->list.count - first;
-    (void)rng;
-    return make_batch(s, NULL, first, left < s->spec.batch_size ? left : s->spec.batch_size, batch, err);
+    const int64_t count = left < s->spec.batch_size ? left : s->spec.batch_size;
+    return make_batch(s, NULL, first, count, rng, batch, err);
 }
 
 static void destroy(void *user) {
     images *s = user;
     leati_image_list_fini(&s->list);
+    leat_augment_destroy(&s->augment);
     leati_free(s->table);
     leati_free(s);
 }
@@ -156,12 +185,15 @@ static void destroy(void *user) {
 static leat_status describe_batch(images *s, leat_error *err) {
     static const leat_dtype dtypes[] = {LEAT_I32, LEAT_F32, LEAT_F32, LEAT_F32};
     const leati_label_mode labels = s->choices.labels;
-    const int64_t picture[] = {s->choices.height, s->choices.width, (int64_t)s->choices.color};
+    int64_t picture[] = {s->choices.height, s->choices.width, (int64_t)s->choices.color};
+    bool is_float = s->table != NULL, makes_floats = false;
     const int64_t label = labels == LEATI_LABELS_ONEHOT ? s->list.class_count
                           : labels == LEATI_LABELS_RAW  ? s->list.raw_columns
                                                         : 1;
+    if (s->augment) leat_augment_output(s->augment, &picture[0], &picture[1], &makes_floats);
+    is_float = is_float || makes_floats;
     LEATI_TRY(
-        leat_batch_spec_add(&s->spec, LEAT_PART_INPUT, NULL, s->table ? LEAT_F32 : LEAT_U8, 3, picture, err));
+        leat_batch_spec_add(&s->spec, LEAT_PART_INPUT, NULL, is_float ? LEAT_F32 : LEAT_U8, 3, picture, err));
     if (labels == LEATI_LABELS_NONE) return LEAT_OK;
     return leat_batch_spec_add(&s->spec, LEAT_PART_TARGET, NULL, dtypes[labels], 1, &label, err);
 }
@@ -183,7 +215,14 @@ static leat_status open_images(images *s, const char *path, const leati_settings
     LEATI_TRY(leati_image_list_read(&s->list, path, &s->choices, err));
     s->spec.batch_size = options->batch_size < s->list.count ? options->batch_size : s->list.count;
     LEATI_TRY(make_table(s, err));
+    if (s->choices.augment)
+        LEATI_TRY(leat_augment_create(&s->augment, s->choices.augment, s->choices.height, s->choices.width,
+                                      (int64_t)s->choices.color, err));
     return describe_batch(s, err);
+}
+
+bool leati_is_images(const leat_sequence *sequence) {
+    return sequence->get == get;
 }
 
 leat_status leati_open_images(leat_sequence *out, const leati_spec *spec, const char *text,

@@ -39,6 +39,7 @@ typedef struct leati_image_choices {
     uint32_t seed;
     char *classes[256]; /* in the order of their numbers */
     int class_count;    /* 0: all subfolders */
+    char *augment;      /* the steps; NULL: none */
     char *x_column;
     char *y_columns[32];
     int y_count;
@@ -88,6 +89,10 @@ leat_status leati_image_list_read_csv(leati_image_list *list, const char *path,
  * LEAT_ENOMEM. */
 leat_status leati_image_list_split(leati_image_list *list, const leati_image_choices *choices,
                                    leat_error *err);
+
+/* Returns true for a sequence that `images` made.  Its `get` and `get_samples` accept NULL instead of a generator of
+ * random numbers: they then do not augment the samples. */
+bool leati_is_images(const leat_sequence *sequence);
 
 /* Reads a whole regular file.  @param[out] out  For leati_free.  Errors: LEAT_ENOTFOUND, LEAT_EIO; LEAT_EINVAL not a
  * regular file; LEAT_ENOMEM. */

@@ -16,6 +16,9 @@
     X(aspect, "stretch|crop|pad",                                                                            \
       "crop takes the middle (Keras: keep_aspect_ratio, crop_to_aspect_ratio), pad adds black margins "      \
       "(pad_to_aspect_ratio); default stretch")                                                              \
+    X(augment, "STEP[,STEP...]",                                                                             \
+      "random changes of each sample, such as flip,rotate(15),zoom(0.1),brightness(0.2): the arguments of "  \
+      "ImageDataGenerator and Keras's layers as steps (docs/pictures.md); not for subset=validation")        \
     X(labels, "int|onehot|binary|raw|none",                                                                  \
       "the targets: the number of the class (default), one-hot rows, 0 or 1, the numbers of a list's "       \
       "columns; none: no targets, and the whole folder is one list")                                         \

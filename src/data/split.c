@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "data/images.h"
 #include "leat/source.h"
 #include "tensor/sequence.h"
 
@@ -30,10 +31,17 @@ static int64_t samples(void *user) {
     return ((const part *)user)->count;
 }
 
+/* Returns the random numbers for a part: the second part, which is for validation, has none if the source can do
+ * without, so that its pictures are not augmented. */
+static leat_rng *rng_of_part(const part *p, leat_rng *rng) {
+    return p->first > 0 && leati_is_images(&p->shared->whole) ? NULL : rng;
+}
+
 static leat_status get_samples(void *user, const int64_t *numbers, int64_t count, leat_rng *rng,
                                leat_batch *batch, leat_error *err) {
     const part *p = user;
     const leat_sequence *whole = &p->shared->whole;
+    rng = rng_of_part(p, rng);
     if (p->first == 0) return whole->get_samples(whole->user, numbers, count, rng, batch, err);
     int64_t *moved = leati_calloc((size_t)count, sizeof *moved);
     if (!moved) return leati_fail_memory(err, leati_count_bytes(count, sizeof *moved), "numbers of samples");
@@ -54,6 +62,7 @@ static leat_status get(void *user, int64_t index, leat_rng *rng, leat_batch *bat
     const leat_sequence *whole = &p->shared->whole;
     int64_t start = index * p->batch_size, left = p->count - start;
     int64_t rows = left < p->batch_size ? left : p->batch_size;
+    rng = rng_of_part(p, rng);
     if (is_whole_batch(p, rows)) return whole->get(whole->user, (p->first + start) / rows, rng, batch, err);
     int64_t *numbers = leati_calloc((size_t)rows, sizeof *numbers);
     if (!numbers)

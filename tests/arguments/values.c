@@ -104,6 +104,11 @@ static struct {
     int count;
     double real;
     bool more;
+    leat_picture picture, new_picture;
+    leat_picture_options decoding;
+    leat_augment *augment, *new_augment;
+    unsigned char pixels[4 * 4 * 3], augmented[4 * 4 * 3];
+    float augmented_floats[4 * 4 * 3];
 } all;
 
 /* ---- Creating the objects ---- */
@@ -266,7 +271,15 @@ static void make_checkpoint(void) {
     expect_ok(leati_snapshot_begin(&all.snapshot, &all.err), &all.err);
 }
 
+static void make_pictures(void) {
+    memcpy(all.pixels, "P6 2 2 255\n", 11);
+    all.decoding = leat_picture_options_default();
+    expect_ok(leat_picture_decode(&all.picture, all.pixels, sizeof all.pixels, NULL, &all.err), &all.err);
+    expect_ok(leat_augment_create(&all.augment, "flip", 4, 4, 3, &all.err), &all.err);
+}
+
 void make_values(void) {
+    make_pictures();
     make_arrays();
     all.connecting = leat_dist_options_default();
     all.connecting.kind = LEAT_DIST_SELF;
@@ -292,6 +305,23 @@ typedef struct rule {
 #define IN(member)   &all.member, false
 
 static const rule objects[] = {
+    {"const leat_augment *", NULL, NULL, HELD(augment)},
+    {"leat_augment **", "out", NULL, IN(new_augment)},
+    {"leat_augment **", NULL, NULL, IN(augment)},
+    {"const leat_picture *", NULL, NULL, IN(picture)},
+    {"leat_picture *", "out", NULL, IN(new_picture)},
+    {"leat_picture *", NULL, NULL, IN(picture)},
+    {"const leat_picture_options *", NULL, NULL, IN(decoding)},
+    {"leat_picture_options *", NULL, NULL, IN(decoding)},
+    {"const leat_rng *", NULL, NULL, IN(rng)},
+    {"const uint8_t *", "src", NULL, IN(pixels)},
+    {"uint8_t *", "dst", NULL, IN(augmented)},
+    {"void *", "dst", "leat_augment_apply", IN(augmented)},
+    {"float *", "dst", "leat_augment_apply_floats", IN(augmented_floats)},
+    {"int64_t *", "height", "leat_augment_output", IN(steps_done)},
+    {"int64_t *", "width", "leat_augment_output", IN(strides)},
+    {"bool *", "is_float", NULL, IN(more)},
+    {"const void *", "data", "leat_picture_decode", IN(pixels)},
     {"bool *", NULL, NULL, IN(more)},
     {"char *", "string", NULL, HELD(string)},
     {"char **", "out", NULL, IN(new_string)},
@@ -474,6 +504,9 @@ typedef struct text {
 } text;
 
 static const text texts[] = {
+    {"steps", NULL, "flip"},
+    {"interpolation", NULL, "bilinear"},
+    {"aspect", NULL, "crop"},
     {"activation", NULL, "relu"},
     {"class_name", "leat_merge", "Add"},
     {"class_name", "leat_mergef", "Add"},
@@ -524,6 +557,11 @@ typedef struct number {
 } number;
 
 static const number numbers[] = {
+    {"height", NULL, 4},
+    {"width", NULL, 4},
+    {"channels", NULL, 3},
+    {"sample_number", NULL, 0},
+    {"scale", NULL, 1},
     {"rank", "leat_batch_input", 2},
     {"rank", "leat_dist_host", 0},
     {"rank", "leat_tensor_view", 2},
@@ -555,6 +593,7 @@ static const number numbers[] = {
     {"bytes", "leat_model_load_memory", sizeof all.file},
     {"bytes", "leat_model_load_memory_using", sizeof all.file},
     {"bytes", "leat_model_load_weights_memory", sizeof all.file},
+    {"bytes", "leat_picture_decode", sizeof all.pixels},
     {"bytes", NULL, 16},
     {"format", NULL, LEAT_MODEL_FORMAT_H5},
     {"output", NULL, 0},
@@ -649,6 +688,7 @@ static const struct size {
     SIZE_OF(leat_model_checkpoint_options),
     SIZE_OF(leat_remote_monitor_options),
     SIZE_OF(leat_open_metrics_options),
+    SIZE_OF(leat_picture_options),
     SIZE_OF(leat_plan_options),
     SIZE_OF(leat_predictor_options),
     SIZE_OF(leat_reduce_lr_options),

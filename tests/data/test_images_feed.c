@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A feed of augmented pictures has the same bytes for any number and kind of workers, after killed workers, and after a
+ * resume in the middle; samples for validation are not augmented. */
+#define _GNU_SOURCE /* MAP_ANONYMOUS */
+#include "cmocka_all.h"
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "data/files.h"
+#include "leat/feed.h"
+#include "leat/source.h"
+
+enum { SAMPLES = 45, BATCH = 8, BATCHES = 6, PASSES = 2, SIDE = 20, PICTURE = SIDE * SIDE * 3 };
+
+#define STEPS "augment=flip(both),rotate(40),zoom(0.3),shift(0.2),brightness(0.4),RandomRotation(0.1)"
+static const char *const spec = "images:d?size=20x20&" STEPS;
+
+static bytes file;
+
+/* The bytes of a stream: the pictures of all passes in their order. */
+typedef struct stream {
+    unsigned char pixels[PASSES][SAMPLES][PICTURE];
+    int64_t batches;
+} stream;
+
+static const char *path_of(int i) {
+    static char path[64];
+    snprintf(path, sizeof path, "d/%c/%02d.ppm", 'a' + i % 2, i);
+    return path;
+}
+
+static int enter(void **state) {
+    if (files_enter(state) != 0 || mkdir("d", 0777) != 0 || mkdir("d/a", 0777) != 0 ||
+        mkdir("d/b", 0777) != 0)
+        return -1;
+    for (int i = 0; i < SAMPLES; ++i) {
+        file.size = 0;
+        bytes_add_text(&file, "P6 23 31 255\n");
+        for (int k = 0; k < 23 * 31; ++k) {
+            const unsigned char pixel[3] = {(unsigned char)(i * 5 + k % 23), (unsigned char)(k / 4),
+                                            (unsigned char)(k * 7)};
+            bytes_add(&file, pixel, 3);
+        }
+        bytes_write(&file, path_of(i));
+    }
+    return 0;
+}
+
+static int leave(void **state) {
+    for (int i = 0; i < SAMPLES; ++i) remove(path_of(i));
+    rmdir("d/a");
+    rmdir("d/b");
+    rmdir("d");
+    return files_leave(state);
+}
+
+static leat_sequence opened(const char *text) {
+    leat_sequence s;
+    leat_error err = {0};
+    leat_source_options options = leat_source_options_default();
+    options.batch_size = BATCH;
+    if (leat_source_open(&s, sizeof s, text, &options, &err) != LEAT_OK) fail_msg("%s", err.message);
+    return s;
+}
+
+/* ---- Workers that die ---- */
+
+/* A sequence around the source: a worker process kills itself in every fifth call, before the batch is complete. */
+typedef struct deadly {
+    leat_sequence source;
+    pid_t trainer;
+    _Atomic int calls, deaths;
+} deadly;
+
+static int64_t deadly_length(void *user) {
+    deadly *d = user;
+    return d->source.length(d->source.user);
+}
+
+static int64_t deadly_samples(void *user) {
+    deadly *d = user;
+    return d->source.samples(d->source.user);
+}
+
+static leat_status deadly_get_samples(void *user, const int64_t *numbers, int64_t count, leat_rng *rng,
+                                      leat_batch *batch, leat_error *err) {
+    deadly *d = user;
+    leat_status status = d->source.get_samples(d->source.user, numbers, count, rng, batch, err);
+    if (getpid() != d->trainer && atomic_fetch_add(&d->calls, 1) % 5 == 4) {
+        memset(batch->tensors[0].data, 0xee, PICTURE);
+        atomic_fetch_add(&d->deaths, 1);
+        kill(getpid(), SIGKILL);
+    }
+    return status;
+}
+
+static leat_status deadly_get(void *user, int64_t index, leat_rng *rng, leat_batch *batch, leat_error *err) {
+    deadly *d = user;
+    return d->source.get(d->source.user, index, rng, batch, err);
+}
+
+/* ---- Streams ---- */
+
+typedef struct run {
+    int workers;
+    bool processes, kills;
+    int64_t resume_at; /* batches after which the feed is closed and opened again; 0: never */
+    uint64_t seed;
+} run;
+
+static void take(stream *out, leat_feed *feed, int64_t until) {
+    leat_error err = {0};
+    for (; out->batches < until; ++out->batches) {
+        const leat_batch *batch;
+        if (leat_feed_get(feed, &batch, &err) != LEAT_OK) fail_msg("%s", err.message);
+        const int64_t pass = out->batches / BATCHES, first = out->batches % BATCHES * BATCH;
+        memcpy(out->pixels[pass][first], batch->tensors[0].data, (size_t)batch->size * PICTURE);
+        leat_feed_release(feed);
+    }
+}
+
+static void record(stream *out, const run *r) {
+    deadly *d = mmap(NULL, sizeof *d, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    leat_feed *feed;
+    leat_error err = {0};
+    leat_feed_options options = leat_feed_options_default();
+    assert_ptr_not_equal(d, MAP_FAILED);
+    options.workers = r->workers;
+    options.use_multiprocessing = r->processes;
+    options.seed = r->seed;
+    options.shuffle = LEAT_SHUFFLE_SAMPLES;
+    options.faults.max_deaths = 100;
+    memset(out, 0, sizeof *out);
+    d->source = opened(spec);
+    d->trainer = r->kills ? getpid() : 0;
+    leat_sequence s = leat_sequence_default();
+    s.user = d;
+    s.spec = d->source.spec;
+    s.length = deadly_length;
+    s.samples = deadly_samples;
+    s.get = deadly_get;
+    s.get_samples = deadly_get_samples;
+    const leat_sequence *fed = r->kills ? &s : &d->source;
+    if (leat_feed_open(&feed, fed, &options, &err) != LEAT_OK) fail_msg("%s", err.message);
+    if (r->resume_at > 0) {
+        take(out, feed, r->resume_at);
+        const leat_feed_position at = leat_feed_next_position(feed);
+        leat_feed_close(&feed);
+        if (leat_feed_open_at(&feed, fed, &options, &at, &err) != LEAT_OK) fail_msg("%s", err.message);
+    }
+    take(out, feed, (int64_t)PASSES * BATCHES);
+    leat_feed_close(&feed);
+    if (r->kills) assert_true(atomic_load(&d->deaths) > 1);
+    leat_sequence_destroy(&d->source);
+    munmap(d, sizeof *d);
+}
+
+static void the_bytes_do_not_depend_on_the_workers(void **state) {
+    (void)state;
+    static stream first, now;
+    record(&first, &(run){.seed = 3});
+    static const run runs[] = {
+        {.workers = 1, .seed = 3},
+        {.workers = 2, .seed = 3},
+        {.workers = 4, .seed = 3},
+        {.workers = 1, .processes = true, .seed = 3},
+        {.workers = 2, .processes = true, .seed = 3},
+        {.workers = 4, .processes = true, .seed = 3},
+        {.workers = 2, .processes = true, .kills = true, .seed = 3},
+        {.workers = 4, .processes = true, .kills = true, .seed = 3},
+        {.workers = 0, .seed = 3, .resume_at = 4},
+        {.workers = 4, .seed = 3, .resume_at = 9},
+        {.workers = 2, .processes = true, .kills = true, .seed = 3, .resume_at = 7},
+    };
+    for (size_t i = 0; i < sizeof runs / sizeof *runs; ++i) {
+        record(&now, &runs[i]);
+        if (memcmp(&first, &now, sizeof first) != 0) fail_msg("run %zu has other bytes", i);
+    }
+    record(&now, &(run){.workers = 2, .seed = 4});
+    assert_memory_not_equal(&first, &now, sizeof first);
+    assert_memory_not_equal(first.pixels[0], first.pixels[1], sizeof first.pixels[0]);
+}
+
+/* ---- Validation ---- */
+
+static void take_all(unsigned char *out, const leat_sequence *s) {
+    leat_error err = {0};
+    for (int64_t i = 0, at = 0; i < s->length(s->user); ++i) {
+        static unsigned char pixels[SAMPLES * PICTURE];
+        float labels[SAMPLES];
+        leat_batch batch = {.size = s->spec.batch_size, .tensor_count = 2};
+        leat_rng rng = leat_rng_for(9, 0, (uint64_t)i);
+        batch.tensors[0].data = pixels;
+        batch.tensors[1].data = labels;
+        if (s->get(s->user, i, &rng, &batch, &err) != LEAT_OK) fail_msg("%s", err.message);
+        memcpy(out + at * PICTURE, pixels, (size_t)batch.size * PICTURE);
+        at += batch.size;
+    }
+}
+
+static void validation_is_not_augmented(void **state) {
+    (void)state;
+    static unsigned char plain[SAMPLES * PICTURE], augmented[SAMPLES * PICTURE];
+    leat_sequence s = opened("images:d?size=20x20&validation=0.2&subset=validation&split=ordered");
+    take_all(plain, &s);
+    leat_sequence_destroy(&s);
+    s = opened("images:d?size=20x20&validation=0.2&subset=validation&split=ordered&" STEPS);
+    take_all(augmented, &s);
+    assert_memory_equal(plain, augmented, (size_t)s.samples(s.user) * PICTURE);
+    leat_sequence_destroy(&s);
+    s = opened("images:d?size=20x20&validation=0.2&subset=training&split=ordered&" STEPS);
+    take_all(augmented, &s);
+    leat_sequence_destroy(&s);
+    s = opened("images:d?size=20x20&validation=0.2&subset=training&split=ordered");
+    take_all(plain, &s);
+    assert_memory_not_equal(plain, augmented, PICTURE);
+    leat_sequence_destroy(&s);
+}
+
+/* leat_sequence_split makes a part for validation of a source that augments. */
+static void a_split_off_part_is_not_augmented(void **state) {
+    (void)state;
+    static unsigned char plain[SAMPLES * PICTURE], augmented[SAMPLES * PICTURE];
+    leat_sequence first, last, s = opened("images:d?size=20x20");
+    take_all(plain, &s);
+    leat_sequence_destroy(&s);
+    s = opened(spec);
+    assert_int_equal(leat_sequence_split(&s, 0.2, &first, &last, sizeof first, NULL), LEAT_OK);
+    take_all(augmented, &last);
+    assert_memory_equal(plain + first.samples(first.user) * PICTURE, augmented,
+                        (size_t)last.samples(last.user) * PICTURE);
+    take_all(augmented, &first);
+    assert_memory_not_equal(plain, augmented, PICTURE);
+    leat_sequence_destroy(&first);
+    leat_sequence_destroy(&last);
+}
+
+static void scaled_samples_are_not_rounded(void **state) {
+    (void)state;
+    leat_sequence s = opened("images:d?size=20x20&scale=1/255&augment=rotate(30),CenterCrop(8,10)");
+    static float pixels[SAMPLES * PICTURE], labels[SAMPLES];
+    leat_batch batch = {.size = s.spec.batch_size, .tensor_count = 2};
+    leat_rng rng = leat_rng_for(9, 0, 0);
+    int fractions = 0;
+    batch.tensors[0].data = pixels;
+    batch.tensors[1].data = labels;
+    assert_true(s.spec.tensors[0].dtype == LEAT_F32);
+    assert_true(s.spec.tensors[0].shape[0] == 8 && s.spec.tensors[0].shape[1] == 10);
+    assert_int_equal(s.get(s.user, 0, &rng, &batch, NULL), LEAT_OK);
+    for (int i = 0; i < 8 * 10 * 3; ++i) {
+        const float value = pixels[i] * 255;
+        assert_true(value >= 0 && value < 255.01f);
+        fractions += value - (float)(int)value > 0.1f && value - (float)(int)value < 0.9f;
+    }
+    assert_true(fractions > 50);
+    leat_sequence_destroy(&s);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_bytes_do_not_depend_on_the_workers),
+        cmocka_unit_test(validation_is_not_augmented),
+        cmocka_unit_test(a_split_off_part_is_not_augmented),
+        cmocka_unit_test(scaled_samples_are_not_rounded),
+    };
+    return cmocka_run_group_tests(tests, enter, leave);
+}
