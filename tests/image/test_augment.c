@@ -116,6 +116,40 @@ static void numbers_are_those_of_image_data_generator(void **state) {
     assert_int_equal(cases, 82);
 }
 
+/* Repeats one case of Keras's layers: seed 5, pass 2, and the numbers that leat draws for the sample. */
+static void check_layer(const char *line, const char *values) {
+    enum { H = 7, W = 6, C = 3 };
+    char *steps = NULL, *rest = NULL;
+    const int64_t sample = strtol(line, &steps, 10), height = strtol(values, &rest, 10);
+    const int64_t width = strtol(rest, &rest, 10);
+    leat_augment *augment = parsed(steps, H, W, C);
+    uint8_t pixels[H * W * C];
+    float result[H * W * C];
+    int64_t made[2] = {0};
+    const leat_rng rng = leat_rng_for(5, 2, 0);
+    leat_error err = {0};
+    make_picture(pixels, H * W * C);
+    leat_augment_output(augment, &made[0], &made[1], NULL);
+    assert_true(made[0] == height && made[1] == width);
+    assert_int_equal(leat_augment_apply_floats(augment, &rng, sample, pixels, 1, result, &err), LEAT_OK);
+    check_values(line, rest, result, height * width * C, 5e-3);
+    leat_augment_destroy(&augment);
+}
+
+static void numbers_are_those_of_keras_layers(void **state) {
+    (void)state;
+    static char line[LINE_BYTES], values[LINE_BYTES];
+    FILE *file = fopen(LEAT_SOURCE_DIR "/tests/golden/augment/layers.txt", "r");
+    int cases = 0;
+    assert_non_null(file);
+    for (; fgets(line, sizeof line, file) && fgets(values, sizeof values, file); ++cases) {
+        line[strcspn(line, "\n")] = '\0';
+        check_layer(line, values);
+    }
+    fclose(file);
+    assert_int_equal(cases, 70);
+}
+
 /* ---- Kernels ---- */
 
 static void kernels_give_the_same_bits(void **state) {
@@ -340,6 +374,7 @@ static void pictures_are_decoded_and_resized(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_are_those_of_image_data_generator),
+        cmocka_unit_test(numbers_are_those_of_keras_layers),
         cmocka_unit_test(kernels_give_the_same_bits),
         cmocka_unit_test(texts_of_steps),
         cmocka_unit_test(numbers_can_be_predicted),

@@ -150,8 +150,8 @@ static leat_status check_crop(leati_step *step, leat_error *err) {
 }
 
 static void draw_crop(const leati_step *step, leat_rng *rng, double *drawn) {
-    drawn[0] = (double)leat_rng_below(rng, (uint64_t)(step->before.height - step->after.height + 1));
-    drawn[1] = (double)leat_rng_below(rng, (uint64_t)(step->before.width - step->after.width + 1));
+    drawn[0] = floor(leati_draw_between(rng, 0, (double)(step->before.height - step->after.height + 1)));
+    drawn[1] = floor(leati_draw_between(rng, 0, (double)(step->before.width - step->after.width + 1)));
 }
 
 static void rest_in_middle(const leati_step *step, double *drawn) {

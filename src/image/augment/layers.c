@@ -198,9 +198,7 @@ static leat_status check_posterization(leati_step *step, leat_error *err) {
 
 /* The upper end is excluded, unless it is the lower end too. */
 static void draw_posterization(const leati_step *step, leat_rng *rng, double *drawn) {
-    const int64_t low = (int64_t)step->arguments[0].number[0], high = (int64_t)step->arguments[0].number[1];
-    const int64_t bits = low == high ? low : low + (int64_t)leat_rng_below(rng, (uint64_t)(high - low));
-    drawn[0] = (double)(8 - bits);
+    drawn[0] = 8 - floor(leati_draw_factor(step, 0, rng));
 }
 
 static leat_status posterize(const leati_step *step, const double *drawn, leati_work *work, leat_error *err) {
