@@ -146,7 +146,8 @@ static leat_status make_batch(images *s, const int64_t *numbers, int64_t first, 
         return leati_fail(err, LEAT_ESKIPPED, "all %lld pictures of the batch are bad", (long long)count);
     batch->size = made;
     for (int k = 0; k < s->spec.tensor_count; ++k) batch->tensors[k].shape[0] = made;
-    return LEAT_OK;
+    if (s->choices.mix.mode == LEATI_MIX_NONE || !rng || s->choices.is_validation) return LEAT_OK;
+    return leati_mix_batch(&s->choices.mix, rng, batch, err);
 }
 
 /* ---- The sequence ---- */

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "data/images_mix.h"
 #include "data/kinds.h"
 #include "image/picture.h"
 
@@ -40,6 +41,7 @@ typedef struct leati_image_choices {
     char *classes[256]; /* in the order of their numbers */
     int class_count;    /* 0: all subfolders */
     char *augment;      /* the steps; NULL: none */
+    leati_mix mix;
     char *x_column;
     char *y_columns[32];
     int y_count;

@@ -147,6 +147,15 @@ static leat_status read_labels(leati_image_choices *out, const leati_image_texts
     return LEAT_OK;
 }
 
+static leat_status read_mix(leati_image_choices *out, const leati_image_texts *texts, leat_error *err) {
+    if (!texts->mix) return LEAT_OK;
+    LEATI_TRY(leati_spec_decode(texts->mix, err));
+    LEATI_TRY(leati_mix_read(&out->mix, texts->mix, err));
+    if (out->labels == LEATI_LABELS_ONEHOT) return LEAT_OK;
+    return leati_fail(err, LEAT_EINVAL,
+                      "mix=%s expects labels=onehot, since a label becomes a mixture of two", texts->mix);
+}
+
 leat_status leati_image_choices_read(leati_image_choices *out, const leati_settings *settings,
                                      leat_error *err) {
     static const char *const colors[] = {"rgb", "grayscale", "rgba"};
@@ -175,5 +184,6 @@ leat_status leati_image_choices_read(leati_image_choices *out, const leati_setti
     out->scaled_decoding = decoding == 1;
     out->skip_bad = policy == 1;
     LEATI_TRY(read_split(out, texts, err));
-    return read_labels(out, texts, err);
+    LEATI_TRY(read_labels(out, texts, err));
+    return read_mix(out, texts, err);
 }

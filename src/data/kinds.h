@@ -19,6 +19,10 @@
     X(augment, "STEP[,STEP...]",                                                                             \
       "random changes of each sample, such as flip,rotate(15),zoom(0.1),brightness(0.2): the arguments of "  \
       "ImageDataGenerator and Keras's layers as steps (docs/pictures.md); not for subset=validation")        \
+    X(mix, "mixup|cutmix",                                                                                   \
+      "mixes the samples of each batch with each other, as Keras's MixUp and CutMix: mixup(0.2), "           \
+      "cutmix(1); "                                                                                          \
+      "needs labels=onehot; not for subset=validation")                                                      \
     X(labels, "int|onehot|binary|raw|none",                                                                  \
       "the targets: the number of the class (default), one-hot rows, 0 or 1, the numbers of a list's "       \
       "columns; none: no targets, and the whole folder is one list")                                         \

@@ -500,11 +500,16 @@ static void check_finds_bad_and_equal_pictures(void **state) {
     assert_int_equal(run("feed check images:run/photos?size=2x2"), 1);
     assert_non_null(strstr(out, "4 samples"));
     assert_non_null(strstr(out, "2 samples,  66.7 %  a\n"));
+    assert_non_null(strstr(out, "\n  mean       ("));
     assert_non_null(strstr(out, "sample 3: picture 'run/photos/b/2.ppm': PPM: the file is truncated"));
     assert_non_null(strstr(out, "samples 0 and 2: run/photos/a/1.ppm, run/photos/b/1.ppm"));
     assert_int_equal(run("feed check images:run/photos?size=2x2&labels=onehot --json"), 1);
     json_t *root = json_loads(out, 0, NULL);
     assert_int_equal(whole(root, "readable"), 3);
+    const json_t *means = json_object_get(root, "mean"), *deviations = json_object_get(root, "std");
+    assert_int_equal(json_array_size(means), 3);
+    assert_true(json_real_value(json_array_get(means, 0)) > 0);
+    assert_true(json_real_value(json_array_get(deviations, 0)) >= 0);
     assert_int_equal(json_array_size(json_object_get(root, "bad")), 1);
     assert_int_equal(whole(json_array_get(json_object_get(root, "classes"), 1), "samples"), 1);
     json_decref(root);

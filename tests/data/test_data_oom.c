@@ -120,6 +120,7 @@ static void pictures_survive(void **state) {
     (void)state;
     sweep(open_and_get, "images:list.csv?size=3x3&color=rgba&scale=1/255&aspect=pad");
     sweep(open_and_get, "images:list.csv?size=3x3&labels=raw&y_col=x");
+    sweep(open_and_get, "images:list.csv?size=3x3&augment=flip,rotate(20),RandomContrast(0.5)");
     sweep(open_and_get, "images:.?labels=none&size=2x2&validation=0.5&subset=training&seed=1");
 }
 

@@ -188,6 +188,77 @@ static void the_bytes_do_not_depend_on_the_workers(void **state) {
     assert_memory_not_equal(first.pixels[0], first.pixels[1], sizeof first.pixels[0]);
 }
 
+/* ---- Mixing ---- */
+
+/* Takes a pass of a mixed source; returns the sum of all labels' largest shares. */
+static double take_mixed(const char *text, int workers, unsigned char *pixels, float *labels) {
+    leat_sequence s = opened(text);
+    leat_feed *feed;
+    leat_error err = {0};
+    leat_feed_options options = leat_feed_options_default();
+    options.workers = workers;
+    options.use_multiprocessing = workers > 1;
+    options.shuffle = LEAT_SHUFFLE_SAMPLES;
+    double sum = 0;
+    if (leat_feed_open(&feed, &s, &options, &err) != LEAT_OK) fail_msg("%s", err.message);
+    for (int b = 0, at = 0; b < BATCHES; ++b) {
+        const leat_batch *batch;
+        if (leat_feed_get(feed, &batch, &err) != LEAT_OK) fail_msg("%s", err.message);
+        memcpy(pixels + (ptrdiff_t)at * PICTURE, batch->tensors[0].data, (size_t)batch->size * PICTURE);
+        memcpy(labels + (ptrdiff_t)2 * at, batch->tensors[1].data, (size_t)batch->size * 2 * sizeof(float));
+        at += (int)batch->size;
+        leat_feed_release(feed);
+    }
+    for (int i = 0; i < SAMPLES; ++i) {
+        assert_true(labels[2 * i] >= 0 && labels[2 * i + 1] >= 0);
+        assert_true(labels[2 * i] + labels[2 * i + 1] > 0.9999f &&
+                    labels[2 * i] + labels[2 * i + 1] < 1.0001f);
+        sum += labels[2 * i] > labels[2 * i + 1] ? labels[2 * i] : labels[2 * i + 1];
+    }
+    leat_feed_close(&feed);
+    leat_sequence_destroy(&s);
+    return sum;
+}
+
+static void batches_are_mixed(void **state) {
+    (void)state;
+    static unsigned char plain[SAMPLES * PICTURE], mixed[SAMPLES * PICTURE], again[SAMPLES * PICTURE];
+    static float labels[SAMPLES * 2], others[SAMPLES * 2];
+    assert_true(take_mixed("images:d?size=20x20&labels=onehot", 0, plain, labels) == SAMPLES);
+    static const char *const specs[] = {"images:d?size=20x20&labels=onehot&mix=mixup(0.4)",
+                                        "images:d?size=20x20&labels=onehot&mix=cutmix"};
+    for (int i = 0; i < 2; ++i) {
+        assert_true(take_mixed(specs[i], 0, mixed, labels) < SAMPLES - 1);
+        assert_memory_not_equal(plain, mixed, sizeof plain);
+        (void)take_mixed(specs[i], 3, again, others);
+        assert_memory_equal(mixed, again, sizeof mixed);
+        assert_memory_equal(labels, others, sizeof labels);
+    }
+    /* A pixel of CutMix is one of a sample of the batch, at the same place. */
+    for (int i = 0; i < SAMPLES; ++i)
+        for (int k = 0; k < PICTURE; ++k) {
+            bool found = false;
+            for (int j = i / BATCH * BATCH; j < SAMPLES && j < (i / BATCH + 1) * BATCH; ++j)
+                found = found || mixed[i * PICTURE + k] == plain[j * PICTURE + k];
+            assert_true(found);
+        }
+}
+
+static void wrong_mixes_are_refused(void **state) {
+    (void)state;
+    static const char *const specs[] = {"images:d?mix=mixup",
+                                        "images:d?labels=onehot&mix=mix",
+                                        "images:d?labels=onehot&mix=mixup(0)",
+                                        "images:d?labels=onehot&mix=cutmix(2)",
+                                        "images:d?labels=onehot&mix=mixup(1",
+                                        "images:d?labels=onehot&augment=flop"};
+    for (size_t i = 0; i < sizeof specs / sizeof *specs; ++i) {
+        leat_sequence s;
+        leat_error err = {0};
+        assert_int_equal(leat_source_open(&s, sizeof s, specs[i], NULL, &err), LEAT_EINVAL);
+    }
+}
+
 /* ---- Validation ---- */
 
 static void take_all(unsigned char *out, const leat_sequence *s) {
@@ -266,6 +337,8 @@ static void scaled_samples_are_not_rounded(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_bytes_do_not_depend_on_the_workers),
+        cmocka_unit_test(batches_are_mixed),
+        cmocka_unit_test(wrong_mixes_are_refused),
         cmocka_unit_test(validation_is_not_augmented),
         cmocka_unit_test(a_split_off_part_is_not_augmented),
         cmocka_unit_test(scaled_samples_are_not_rounded),

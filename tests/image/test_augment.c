@@ -348,6 +348,24 @@ static void results_are_bytes_or_floats(void **state) {
     leat_augment_destroy(&augment);
 }
 
+static void channels_are_centered_and_scaled(void **state) {
+    (void)state;
+    enum { COUNT = 2 * 2 * 3 };
+    uint8_t picture[COUNT];
+    float floats[COUNT];
+    const leat_rng rng = leat_rng_for(1, 1, 0);
+    make_picture(picture, COUNT);
+    leat_augment *augment =
+        parsed("featurewise_center(10.5,20,30),featurewise_std_normalization(4)", 2, 2, 3);
+    assert_int_equal(leat_augment_apply(augment, &rng, 0, picture, floats, NULL), LEAT_OK);
+    for (int i = 0; i < COUNT; ++i) {
+        const double mean = (double[]){10.5, 20, 30}[i % 3];
+        assert_true(fabs(floats[i] - (picture[i] - mean) / (4 + 1e-6)) < 1e-4);
+    }
+    leat_augment_destroy(&augment);
+    refused("featurewise_center(1,2)", "expects a number, or one for each of 3 channels, received 2");
+}
+
 static void pictures_are_decoded_and_resized(void **state) {
     (void)state;
     static const char file[] = "P6 2 1 255\n\x01\x02\x03\x0b\x0c\x0d";
@@ -381,6 +399,7 @@ int main(void) {
         cmocka_unit_test(ranges_are_those_of_the_arguments),
         cmocka_unit_test(masks_move_with_pictures),
         cmocka_unit_test(results_are_bytes_or_floats),
+        cmocka_unit_test(channels_are_centered_and_scaled),
         cmocka_unit_test(pictures_are_decoded_and_resized),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

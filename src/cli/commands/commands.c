@@ -269,8 +269,7 @@ const cli_command cli_commands[] = {
      USES(feed_trace_uses), cli_feed_trace},
     {"feed check", "SPEC", "read all samples and report what is wrong",
      "Reads each sample once, on all cores, and prints on standard output: the number of samples, the "
-     "shapes, how many "
-     "samples "
+     "shapes, the mean and the standard deviation of the channels of pictures, how many samples "
      "each class has, the samples that cannot be read, with the reason, and samples whose inputs are the "
      "same (by their SHA-256).  The "
      "exit code is 1 if a sample cannot be read.  Targets that are one integer, or a one-hot row, are "

@@ -125,3 +125,31 @@ leat_status leati_color_samplewise_std(const leati_step *step, const double *dra
     for (int64_t i = 0; i < count; ++i) work->pixels[i] /= divisor;
     return LEAT_OK;
 }
+
+/* Subtracts the mean of each channel, or divides by the standard deviation; `leat feed check` computes both. */
+static void change_channels(const leati_step *step, leati_work *work, bool divide) {
+    const leati_argument *numbers = &step->arguments[0];
+    const int64_t count = value_count(work), channels = work->extent.channels;
+    leati_work_to_floats(work);
+    for (int64_t c = 0; c < channels; ++c) {
+        const float number = (float)numbers->number[numbers->count > 1 ? c : 0], divisor = number + 1e-6f;
+        for (int64_t i = c; i < count; i += channels)
+            work->pixels[i] = divide ? work->pixels[i] / divisor : work->pixels[i] - number;
+    }
+}
+
+leat_status leati_color_featurewise_center(const leati_step *step, const double *drawn, leati_work *work,
+                                           leat_error *err) {
+    (void)drawn;
+    (void)err;
+    change_channels(step, work, false);
+    return LEAT_OK;
+}
+
+leat_status leati_color_featurewise_std(const leati_step *step, const double *drawn, leati_work *work,
+                                        leat_error *err) {
+    (void)drawn;
+    (void)err;
+    change_channels(step, work, true);
+    return LEAT_OK;
+}

@@ -149,6 +149,16 @@ static leat_status check_pair(leati_step *step, leat_error *err) {
                       step->type->name, step->arguments[0].count);
 }
 
+/* Checks that there is a number for all channels, or one for each. */
+static leat_status check_channels(leati_step *step, leat_error *err) {
+    const int count = step->arguments[0].count;
+    if (count == 1 || count == step->before.channels) return LEAT_OK;
+    return leati_fail(
+        err, LEAT_EINVAL,
+        "%s expects a number, or one for each of %lld channels, received %d (leat feed check prints them)",
+        step->type->name, (long long)step->before.channels, count);
+}
+
 /* ---- The table ---- */
 
 #define RANGE(name, least, most)                                                                             \
@@ -261,6 +271,18 @@ const leati_step_type leati_generator_steps[] = {
      .parameters = SWITCH("samplewise_std_normalization"),
      .draws = "",
      .apply = leati_color_samplewise_std,
+     .makes_floats = true},
+    {.name = "featurewise_center",
+     .parameters = RANGES("mean", -1e6, 1e6),
+     .draws = "",
+     .check = check_channels,
+     .apply = leati_color_featurewise_center,
+     .makes_floats = true},
+    {.name = "featurewise_std_normalization",
+     .parameters = RANGES("std", 0, 1e6),
+     .draws = "",
+     .check = check_channels,
+     .apply = leati_color_featurewise_std,
      .makes_floats = true},
     {.name = "fill_mode",
      .parameters = {{"fill_mode", LEATI_ARGUMENT_WORD, "", "nearest constant reflect wrap", 0, 0}},

@@ -240,7 +240,7 @@ leat_status leati_augment_run(const leat_augment *augment, const leat_rng *rng, 
                               const leati_augment_picture *picture, leat_error *err) {
     drawing drawn;
     size_t pixels = augment->most_values / (size_t)augment->before.channels * (size_t)picture->channels;
-    float *memory = leati_calloc(2 * pixels, sizeof *memory);
+    float *memory = leati_realloc(NULL, 2 * pixels, sizeof *memory);
     if (!memory) return leati_fail_memory(err, 2 * pixels * sizeof *memory, "the augmentation of a picture");
     leati_work work = {.extent = augment->before,
                        .bytes = picture->src,

@@ -12,6 +12,7 @@
 #include <sha2.h>
 
 #include "cli/commands/commands.h"
+#include "cli/commands/feed/channels.h"
 #include "cli/commands/feed/sample.h"
 #include "cli/run/json.h"
 #include "cli/run/progress.h"
@@ -36,6 +37,7 @@ typedef struct check {
     json_t *bad;  /* objects with sample, path and error */
     json_t *same; /* objects with two samples and their paths */
     int64_t same_count;
+    cli_channels channels;
     print *prints;
     atomic_llong next, done; /* the next sample to read, and the number of samples that were read */
     atomic_bool stopped;
@@ -46,6 +48,7 @@ typedef struct check {
 typedef struct reader {
     check *check;
     cli_samples samples;
+    cli_channels channels; /* of the pictures that this thread has read */
     pthread_t thread;
     int number;
     bool started;
@@ -99,7 +102,10 @@ static void read_one(reader *r, int64_t number) {
     leat_error err = {0};
     print found;
     const leat_status status = cli_samples_read(&r->samples, number, &err);
-    if (status == LEAT_OK) found = fingerprint(&r->samples, number);
+    if (status == LEAT_OK) {
+        found = fingerprint(&r->samples, number);
+        cli_channels_note(&r->channels, &r->samples.batch.tensors[0]);
+    }
     pthread_mutex_lock(&c->lock);
     if (status == LEAT_OK)
         c->prints[c->read++] = found;
@@ -172,6 +178,7 @@ static int read_all(check *c) {
     for (int i = 0; i < count && code == CLI_SUCCESS; ++i) {
         readers[i].check = c;
         readers[i].number = i;
+        readers[i].channels = c->channels;
         code = cli_samples_share(&readers[i].samples, &c->samples, c->session.command);
         if (code != CLI_SUCCESS) break;
         readers[i].started = pthread_create(&readers[i].thread, NULL, read_some, &readers[i]) == 0;
@@ -182,6 +189,7 @@ static int read_all(check *c) {
     atomic_store(&c->stopped, code != CLI_SUCCESS || atomic_load(&c->stopped));
     for (int i = 0; readers && i < count; ++i) {
         if (readers[i].started) pthread_join(readers[i].thread, NULL);
+        cli_channels_add(&c->channels, &readers[i].channels);
         cli_samples_close(&readers[i].samples);
     }
     free(readers);
@@ -212,9 +220,10 @@ static json_t *report(const check *c) {
         json_array_append_new(classes, json_pack("{s:I, s:s?, s:I}", "label", (json_int_t)i, "name", name,
                                                  "samples", (json_int_t)c->classes[i]));
     }
-    return json_pack("{s:I, s:I, s:I, s:o, s:O, s:O}", "samples", (json_int_t)c->count, "readable",
+    return json_pack("{s:I, s:I, s:I, s:o, s:O, s:O, s:o, s:o}", "samples", (json_int_t)c->count, "readable",
                      (json_int_t)c->read, "skipped", (json_int_t)c->skipped, "classes", classes, "bad",
-                     c->bad, "same", c->same);
+                     c->bad, "same", c->same, "mean", cli_channels_means(&c->channels), "std",
+                     cli_channels_deviations(&c->channels));
 }
 
 static int print_json(const check *c) {
@@ -298,6 +307,7 @@ static void print_same(const check *c) {
 static void print_text(const check *c, const char *spec) {
     cli_say_to(stdout, "%s: %" PRId64 " samples\n", spec, c->count);
     print_tensors(c);
+    cli_channels_print(&c->channels);
     print_classes(c);
     print_balance(c);
     print_bad(c);
@@ -308,6 +318,7 @@ static int run(check *c, const cli_arguments *arguments) {
     int code = cli_samples_open(&c->samples, &c->session, arguments->operands[0]);
     if (code != CLI_SUCCESS) return code;
     c->count = cli_samples_count(&c->samples);
+    c->channels = cli_channels_of(&c->session.data.spec);
     c->prints = calloc((size_t)c->count, sizeof *c->prints);
     c->bad = json_array();
     c->same = json_array();
