@@ -45,8 +45,11 @@ const names_rule names_rules[] = {
     {"layers", "ConvLSTM2DCell", "no", "not in files by itself: use the layer ConvLSTM2D"},
     {"layers", "FlaxLayer JaxLayer TorchModuleWrapper TFSMLayer", "no",
      "they run code of another framework, which leat does not contain"},
+    {"layers", "MixUp CutMix", "no", "mixing of batches: `mix=` of the source `images` (`docs/pictures.md`)"},
+    {"layers", "AutoContrast Equalization Solarization", "no",
+     "augmentation of images: a step of `augment=` of the source `images` (`docs/pictures.md`)"},
     {"layers",
-     "Random* RandAugment AugMix MixUp CutMix AutoContrast Equalization Solarization Pipeline "
+     "Random* RandAugment AugMix Pipeline "
      "ContrastLimitedAdaptiveHistogramEqualization MaxNumBoundingBoxes",
      "no",
      "augmentation of images: change the samples in the sequence that feeds the model (`leat/sequence.h`)"},
