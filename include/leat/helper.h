@@ -70,6 +70,25 @@ typedef leat_status (*leat_helper_make)(void *user, const leat_helper *helper, l
 LEAT_API LEAT_CHECKED leat_status leat_helper_serve(leat_helper *helper, leat_helper_make make, void *user,
                                                     leat_error *err);
 
+/** Like leat_helper_serve, but each worker is a program of its own instead of a copy of this one, as for a host
+ *  language whose libraries do not survive a fork.  The workers make the sequences, and make them again when
+ *  on_epoch_end has changed the data.
+ *  @param command  The words of the workers' command line, and NULL at the end.  One more word is added, which the
+ *  program passes to leat_helper_work.
+ *  Errors: LEAT_EINVAL `command` is NULL or empty; LEAT_ESTOPPED the caller is gone; LEAT_ENOMEM; LEAT_EIO.  The feeds
+ *  then end with the error, too. */
+LEAT_API LEAT_CHECKED leat_status leat_helper_supervise(leat_helper *helper, const char *const *command,
+                                                        leat_error *err);
+
+/** Makes batches, as a worker that leat_helper_supervise has started, until it must exit.
+ *  @param word  The last word of the program's command line.
+ *  @param make  Called once.
+ *  Errors: LEAT_EINVAL `word` is not that of a worker, or the sequences are not those of the feeds; LEAT_ESTOPPED the
+ *  helper is gone; LEAT_ENOMEM; LEAT_EIO; the code and the message of `make`.  The feeds then end with the error, too.
+ *  Threads: any. */
+LEAT_API LEAT_CHECKED leat_status leat_helper_work(const char *word, leat_helper_make make, void *user,
+                                                   leat_error *err);
+
 /** Releases the helper's memory and sets *helper to NULL; NULL is fine. */
 LEAT_API void leat_helper_close(leat_helper **helper);
 

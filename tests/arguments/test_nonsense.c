@@ -111,7 +111,8 @@ static const char *const ignored[] = {
 static const char *const situated[] = {
     "leat_helper_open", "leat_helper_feed_count", "leat_helper_data",          "leat_helper_fail",
     "leat_helper_run",  "leat_helper_close",      "leat_feed_set_helper_data", "leat_batch_reserve",
-    "leat_feed_keep",   "leat_kept_release",      "leat_helper_serve",
+    "leat_feed_keep",   "leat_kept_release",      "leat_helper_serve",         "leat_helper_supervise",
+    "leat_helper_work",
 };
 
 static bool listed(const char *const *list, size_t count, const char *owner, const char *name) {

@@ -81,6 +81,24 @@ static int serve(leat_helper *helper) {
     return status == LEAT_OK ? 0 : 3;
 }
 
+/* Supervises workers that are programs of their own. */
+static int supervise(leat_helper *helper, const char *mode) {
+    leat_error err = {0};
+    const char *command[] = {self, "worker", mode, NULL};
+    leat_status status = leat_helper_supervise(helper, command, &err);
+    leat_helper_close(&helper);
+    return status == LEAT_OK ? 0 : 3;
+}
+
+/* The main function of a worker program. */
+static int work(const char *mode, const char *word) {
+    plan p;
+    leat_error err = {0};
+    if (strcmp(mode, "ends") == 0) return 5;
+    if (strcmp(mode, "begins slowly") == 0) sleep(60);
+    return leat_helper_work(word, make_again, &p, &err) == LEAT_OK ? 0 : 3;
+}
+
 /* The main function of the helper program. */
 static int help(const char *mode, int descriptor) {
     leat_error err = {0};
@@ -89,6 +107,7 @@ static int help(const char *mode, int descriptor) {
     if (strcmp(mode, "sleeps") == 0) pause();
     if (leat_helper_open(&helper, descriptor, &err) != LEAT_OK) return 1;
     if (strcmp(mode, "serves") == 0) return serve(helper);
+    if (strncmp(mode, "spawn:", 6) == 0) return supervise(helper, mode + 6);
     size_t bytes = 0;
     const void *data = leat_helper_data(helper, 0, &bytes);
     plan plans[2] = {0};
@@ -156,11 +175,30 @@ static void batches_are_the_same(void **state) {
     resources_check(before);
 }
 
-static void killed_workers_are_replaced(void **state) {
+/* Workers that are programs of their own make the same batches, and see what on_epoch_end has changed. */
+static void spawned_workers_make_the_same_batches(void **state) {
     (void)state;
     plan p = new_plan();
     leat_sequence sequence = sequence_of(&p);
-    leat_feed_options options = options_for(COMMAND("runs"), &p);
+    sequence.on_epoch_end = end_epoch;
+    leat_feed_options inline_options = source_options((feed_mode){0, false});
+    inline_options.elastic = true;
+    uint64_t expected = digest_of(&sequence, &inline_options, 3);
+    resources before = resources_now();
+    for (int workers = 1; workers <= 3; ++workers) {
+        p = new_plan();
+        leat_feed_options options = options_for(COMMAND("spawn:"), &p);
+        options.workers = workers;
+        assert_true(digest_of(&sequence, &options, 3) == expected);
+    }
+    resources_check(before);
+}
+
+static void killed_workers_are_replaced_by(const char *mode) {
+    plan p = new_plan();
+    leat_sequence sequence = sequence_of(&p);
+    const char *const *command = COMMAND(mode);
+    leat_feed_options options = options_for(command, &p);
     uint64_t expected = digest_of(&sequence, &options, 2);
     p.kill_at = 11;
     leat_feed *feed = source_open(&sequence, &options);
@@ -168,6 +206,12 @@ static void killed_workers_are_replaced(void **state) {
     assert_int_equal(leat_feed_stats_get(feed).worker_deaths, 1);
     leat_feed_close(&feed);
     unlink(p.counter);
+}
+
+static void killed_workers_are_replaced(void **state) {
+    (void)state;
+    killed_workers_are_replaced_by("runs");
+    killed_workers_are_replaced_by("spawn:");
 }
 
 static void epochs_end(void **state) {
@@ -276,6 +320,31 @@ static void programs_that_fail(void **state) {
     expect_failure(COMMAND("other"), LEAT_EINVAL, "expected a sequence with the functions");
     expect_failure((const char *const[]){"/nonexistent/program", NULL}, LEAT_EIO, "/nonexistent/program");
     expect_failure((const char *const[]){NULL}, LEAT_EINVAL, "helper_command is empty");
+    expect_failure(COMMAND("spawn:ends"), LEAT_EWORKER, "exited with status 5");
+    resources_check(before);
+}
+
+/* A worker program that refuses its data, in the first pass or later, ends the feed with its error. */
+static void spawned_workers_that_refuse(void **state) {
+    (void)state;
+    resources before = resources_now();
+    plan p = new_plan();
+    leat_sequence sequence = sequence_of(&p);
+    sequence.on_epoch_end = end_epoch;
+    leat_feed_options options = options_for(COMMAND("spawn:"), &p);
+    leat_feed *feed = source_open(&sequence, &options);
+    leat_error err = {0};
+    leat_status status = LEAT_OK;
+    const leat_batch *batch = NULL;
+    int made = 0;
+    while ((status = leat_feed_get(feed, &batch, &err)) == LEAT_OK && made < 10 * LENGTH) {
+        ++made;
+        leat_feed_release(feed);
+    }
+    assert_int_equal(status, LEAT_EUSER); /* pass 3 has the salt that is refused */
+    assert_int_equal(made, 3 * LENGTH);
+    assert_non_null(strstr(err.message, "this salt is refused"));
+    leat_feed_close(&feed);
     resources_check(before);
 }
 
@@ -287,6 +356,10 @@ static void closing_does_not_wait_for_a_beginner(void **state) {
     leat_feed_options options = options_for(COMMAND("sleeps"), &p);
     leat_feed *feed = source_open(&sequence, &options);
     leat_feed_close(&feed); /* a hang is a failure by the time limit */
+    options = options_for(COMMAND("spawn:begins slowly"), &p);
+    feed = source_open(&sequence, &options);
+    usleep(200000); /* The helper has probably started its workers. */
+    leat_feed_close(&feed);
 }
 
 static void wrong_descriptors_are_refused(void **state) {
@@ -312,13 +385,22 @@ static void wrong_descriptors_are_refused(void **state) {
     assert_int_equal(leat_helper_run(NULL, NULL, 0, &err), LEAT_EINVAL);
     assert_int_equal(leat_helper_serve(NULL, NULL, NULL, &err), LEAT_EINVAL);
     assert_int_equal(leat_feed_set_helper_data(NULL, NULL, 0, &err), LEAT_EINVAL);
+    assert_int_equal(leat_helper_supervise(NULL, NULL, &err), LEAT_EINVAL);
+    const char *const words[] = {"", "0", "0,0,0", "0,0,0,x", "0,0,0,1,", "9999999,0,0,1"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; ++i)
+        assert_int_not_equal(leat_helper_work(words[i], make_again, &err, &err), LEAT_OK);
+    assert_int_equal(leat_helper_work(NULL, make_again, &err, &err), LEAT_EINVAL);
+    assert_int_equal(leat_helper_work("0,0,0,1", NULL, NULL, &err), LEAT_EINVAL);
 }
 
 int main(int argc, char **argv) {
     self = argv[0];
     if (argc == 4 && strcmp(argv[1], "helper") == 0) return help(argv[2], atoi(argv[3]));
+    if (argc == 4 && strcmp(argv[1], "worker") == 0) return work(argv[2], argv[3]);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(batches_are_the_same),
+        cmocka_unit_test(spawned_workers_make_the_same_batches),
+        cmocka_unit_test(spawned_workers_that_refuse),
         cmocka_unit_test(killed_workers_are_replaced),
         cmocka_unit_test(epochs_end),
         cmocka_unit_test(a_program_serves_several_passes),

@@ -110,12 +110,19 @@ leat_status leati_mapping_create(leati_mapping *out, const leati_mapping_request
 leat_status leati_mapping_attach(leati_mapping *out, leat_error *err) {
     void *memory = mmap(NULL, out->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, out->fd, 0);
     int failed = memory == MAP_FAILED ? errno : 0;
-    close(out->fd);
-    out->fd = -1;
-    if (failed) return cannot_share(out->bytes, failed, err);
+    if (failed) {
+        leati_mapping_release(out);
+        return cannot_share(out->bytes, failed, err);
+    }
+    fcntl(out->fd, F_SETFD, FD_CLOEXEC);
     out->memory = memory;
     out->inherited = true;
     return LEAT_OK;
+}
+
+void leati_mapping_release(leati_mapping *mapping) {
+    if (mapping->fd >= 0) close(mapping->fd);
+    mapping->fd = -1;
 }
 
 void leati_mapping_destroy(leati_mapping *mapping) {

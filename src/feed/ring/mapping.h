@@ -31,9 +31,12 @@ typedef struct leati_mapping {
 /* Errors: LEAT_ENOMEM, LEAT_EIO; then there is nothing to unmap. */
 leat_status leati_mapping_create(leati_mapping *out, const leati_mapping_request *request, leat_error *err);
 
-/* Maps the memory of another program's mapping.  *out has the number of bytes, and the descriptor, which is closed.
- * Errors: LEAT_ENOMEM. */
+/* Maps the memory of another program's mapping.  *out has the number of bytes, and the descriptor, which is closed on
+ * failure.  Errors: LEAT_ENOMEM. */
 leat_status leati_mapping_attach(leati_mapping *out, leat_error *err);
+
+/* Closes the descriptor of an attached mapping.  The mapping stays. */
+void leati_mapping_release(leati_mapping *mapping);
 
 /* Unmaps the memory, unless this process does not have it.  A zeroed mapping is allowed. */
 void leati_mapping_destroy(leati_mapping *mapping);

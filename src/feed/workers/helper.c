@@ -45,17 +45,24 @@ static int worker_main(const leati_helper *helper, int number, pid_t parent) {
     return 1;
 }
 
+/* Starts a worker process by one attempt.  Returns -1 with errno set on failure. */
+static pid_t try_to_start(const leati_helper *helper, int number) {
+    if (helper->worker_command) return leati_spawn_worker(helper, number);
+    pid_t self = getpid(), pid = fork();
+    if (pid == 0) _exit(worker_main(helper, number, self));
+    return pid;
+}
+
 static void spawn(leati_helper *helper, int number) {
     leati_child *child = &helper->children[number];
     leati_worker_entry *entry = &helper->work->table.workers[number];
-    pid_t self = getpid(), pid = -1;
+    pid_t pid = -1;
     atomic_store(&entry->phase, LEATI_WORKER_STARTING);
-    for (int tries = 0; tries < 10 && (pid = fork()) < 0 && errno == EAGAIN; ++tries)
+    for (int tries = 0; tries < 10 && (pid = try_to_start(helper, number)) < 0 && errno == EAGAIN; ++tries)
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
-    if (pid == 0) _exit(worker_main(helper, number, self));
     if (pid < 0) {
         leat_error err = {0};
-        leati_fail_errno(&err, LEAT_EIO, errno, "cannot fork worker process %d of %d", number,
+        leati_fail_errno(&err, LEAT_EIO, errno, "cannot start worker process %d of %d", number,
                          helper->work->table.count);
         leati_pool_work_fail(helper->work, &err);
         return;
@@ -177,7 +184,9 @@ static void count_death(const leati_helper *helper, int number, int status) {
     for (int i = 0; i < work->count; ++i)
         if (work->services[i]->ring.owner == number)
             count_death_of_generator(work->services[i], &helper->children[number], i == in_hand, status);
-    if (slot && blamed->ring.owner != number) count_death_on_batch(blamed, slot, late, status);
+    /* A worker that replaces another one has not begun the batch of that one while it starts. */
+    bool starting = atomic_load(&work->table.workers[number].phase) == LEATI_WORKER_STARTING;
+    if (slot && blamed->ring.owner != number && !starting) count_death_on_batch(blamed, slot, late, status);
 }
 
 static void count_early_death(leati_helper *helper, int number, int status) {
@@ -261,7 +270,10 @@ static int64_t time_for_batch(const leati_helper *helper, int number, const leat
 }
 
 /* Returns how long until a worker that was told to exit is killed. */
-static int64_t time_for_exit(const leati_helper *helper, const leati_child *child) {
+static int64_t time_for_exit(const leati_helper *helper, int number) {
+    const leati_child *child = &helper->children[number];
+    uint32_t phase = atomic_load(&helper->work->table.workers[number].phase);
+    if (helper->worker_command && phase == LEATI_WORKER_STARTING) return 0; /* It may need long to begin. */
     int64_t left = helper->exiting_ns + LEATI_EXIT_PATIENCE_NS - helper->patience.watched_ns;
     int64_t since = child->stopped_ns > helper->exiting_ns ? child->stopped_ns : helper->exiting_ns;
     int64_t left_if_stopped = since + LEATI_STOPPED_PATIENCE_NS - helper->patience.watched_ns;
@@ -273,7 +285,7 @@ static int64_t time_for_exit(const leati_helper *helper, const leati_child *chil
 static int64_t enforce_deadline(leati_helper *helper, int number, int64_t now_ns) {
     leati_child *child = &helper->children[number];
     if (child->pid == 0 || child->late) return INT64_MAX;
-    int64_t nearest = helper->exiting ? time_for_exit(helper, child) : INT64_MAX;
+    int64_t nearest = helper->exiting ? time_for_exit(helper, number) : INT64_MAX;
     for (int i = 0; i < helper->work->count; ++i) {
         int64_t left = time_for_batch(helper, number, helper->work->services[i], now_ns);
         if (left < nearest) nearest = left;

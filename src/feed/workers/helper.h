@@ -33,12 +33,16 @@ typedef struct leati_child {
 } leati_child;
 
 typedef struct leati_helper {
-    pid_t pid;                     /* of the helper, in the caller; 0: it does not run */
-    pid_t caller;                  /* the process that forked the helper */
-    int control;                   /* an eventfd; the caller writes to it to make the helper exit */
-    int record;                    /* the memfd that tells a helper program its feeds; -1: none */
-    int caller_pidfd;              /* used in the helper only; -1: the kernel does not support pidfds */
-    const char *const *command;    /* the program that the helper is; NULL: a copy of the caller's process */
+    pid_t pid;                  /* of the helper, in the caller; 0: it does not run */
+    pid_t caller;               /* the process that forked the helper */
+    int control;                /* an eventfd; the caller writes to it to make the helper exit */
+    int record;                 /* the memfd that tells a helper program its feeds; -1: none */
+    int caller_pidfd;           /* used in the helper only; -1: the kernel does not support pidfds */
+    const char *const *command; /* the program that the helper is; NULL: a copy of the caller's process */
+    /* the program that each worker is (leat_helper_supervise); NULL: workers are forked */
+    const char *const *worker_command;
+    int *passed; /* descriptors that a worker program inherits; the first one is the record's */
+    int passed_count;
     leati_descriptors descriptors; /* the caller's descriptors that the helper closes */
     leati_pool_work *work;
     uint32_t generation; /* of the workers */
@@ -53,6 +57,9 @@ typedef struct leati_helper {
 
 /* Runs the helper until all workers are gone.  Returns the exit status of the helper process. */
 int leati_helper_run(leati_helper *helper);
+
+/* Starts the program of a worker.  Returns its process, or -1 with errno set. */
+pid_t leati_spawn_worker(const leati_helper *helper, int number);
 
 /* Calls pidfd_open.  Returns -1 with errno ENOSYS if the kernel does not have it. */
 int leati_pidfd_open(pid_t pid);

@@ -71,20 +71,6 @@ static leat_status write_record(const leati_helper *helper, int fd, leat_error *
 
 /* ---- the program ---- */
 
-/* Makes the program inherit the descriptors that the record names. */
-static int add_descriptors(posix_spawn_file_actions_t *actions, const leati_helper *helper, int record) {
-    const leati_pool_work *work = helper->work;
-    int failed = posix_spawn_file_actions_adddup2(actions, record, record);
-    if (!failed) failed = posix_spawn_file_actions_adddup2(actions, helper->control, helper->control);
-    int table = work->table.mapping.fd;
-    if (!failed) failed = posix_spawn_file_actions_adddup2(actions, table, table);
-    for (int i = 0; i < work->count && !failed; ++i) {
-        int ring = work->services[i]->ring.places->mapping.fd;
-        failed = posix_spawn_file_actions_adddup2(actions, ring, ring);
-    }
-    return failed;
-}
-
 /* A terminal sends SIGINT and SIGQUIT to the whole process group.  They are blocked in the program until it forks
  * workers, so that it is not interrupted while it begins; the caller decides what they mean. */
 static int block_terminal_signals(posix_spawnattr_t *attributes) {
@@ -96,7 +82,7 @@ static int block_terminal_signals(posix_spawnattr_t *attributes) {
     return failed ? failed : posix_spawnattr_setsigmask(attributes, &mask);
 }
 
-static int spawn_program(leati_helper *helper, char **words, int record) {
+static int spawn_program(pid_t *pid, char **words, const int *descriptors, int count) {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     int failed = posix_spawn_file_actions_init(&actions);
@@ -104,29 +90,45 @@ static int spawn_program(leati_helper *helper, char **words, int record) {
     failed = posix_spawnattr_init(&attributes);
     if (!failed) {
         failed = block_terminal_signals(&attributes);
-        if (!failed) failed = add_descriptors(&actions, helper, record);
-        if (!failed) failed = posix_spawnp(&helper->pid, words[0], &actions, &attributes, words, environ);
+        for (int i = 0; i < count && !failed; ++i)
+            failed = posix_spawn_file_actions_adddup2(&actions, descriptors[i], descriptors[i]);
+        if (!failed) failed = posix_spawnp(pid, words[0], &actions, &attributes, words, environ);
         posix_spawnattr_destroy(&attributes);
     }
     posix_spawn_file_actions_destroy(&actions);
-    if (failed) helper->pid = 0;
+    return failed;
+}
+
+int leati_launch_program(pid_t *pid, const char *const *command, const char *last_word,
+                         const int *descriptors, int count) {
+    size_t words = 0;
+    while (command[words]) ++words;
+    char **all = leati_calloc(words + 2, sizeof *all);
+    if (!all) return ENOMEM;
+    for (size_t i = 0; i < words; ++i) all[i] = (char *)(uintptr_t)command[i]; /* execve changes none */
+    all[words] = (char *)(uintptr_t)last_word;
+    int failed = spawn_program(pid, all, descriptors, count);
+    leati_free(all);
     return failed;
 }
 
 /* Starts the program with the number of the record's descriptor as the last word. */
 static leat_status start_program(leati_helper *helper, int record, leat_error *err) {
+    const leati_pool_work *work = helper->work;
     char number[16];
-    size_t count = 0;
-    while (helper->command[count]) ++count;
-    char **words = leati_calloc(count + 2, sizeof *words);
-    if (!words) return leati_fail_memory(err, (count + 2) * sizeof *words, "the helper's command line");
-    for (size_t i = 0; i < count; ++i)
-        words[i] = (char *)(uintptr_t)helper->command[i]; /* execve changes none */
+    int count = 0, *descriptors = leati_calloc((size_t)work->count + 3, sizeof *descriptors);
+    if (!descriptors)
+        return leati_fail_memory(err, ((size_t)work->count + 3) * sizeof *descriptors,
+                                 "the descriptors of a feed's helper");
+    descriptors[count++] = record;
+    descriptors[count++] = helper->control;
+    descriptors[count++] = work->table.mapping.fd;
+    for (int i = 0; i < work->count; ++i) descriptors[count++] = work->services[i]->ring.places->mapping.fd;
     snprintf(number, sizeof number, "%d", record);
-    words[count] = number;
-    int failed = spawn_program(helper, words, record);
-    leati_free(words);
+    int failed = leati_launch_program(&helper->pid, helper->command, number, descriptors, count);
+    leati_free(descriptors);
     if (!failed) return LEAT_OK;
+    helper->pid = 0;
     return leati_fail_errno(err, LEAT_EIO, failed, "cannot start the feed's helper program '%s'",
                             helper->command[0]);
 }

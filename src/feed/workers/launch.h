@@ -29,6 +29,11 @@ typedef struct leati_launched_feed {
  * LEAT_EIO, LEAT_ENOMEM. */
 leat_status leati_launch(leati_helper *helper, leat_error *err);
 
+/* Starts a program that inherits these descriptors; SIGINT and SIGQUIT are blocked in it.  Returns 0 or an errno.
+ * last_word: the word after those of `command`. */
+int leati_launch_program(pid_t *pid, const char *const *command, const char *last_word,
+                         const int *descriptors, int count);
+
 /* Writes the record again, with new data and the new generation, for a program that runs already.  Errors: LEAT_EIO. */
 leat_status leati_launch_again(const leati_helper *helper, leat_error *err);
 

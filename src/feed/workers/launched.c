@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The helper in a program of its own (leat/helper.h).  Room: feed. */
-#include "leat/helper.h"
+#include "feed/workers/launched.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,21 +14,8 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/os/signals.h"
-#include "feed/workers/launch.h"
 #include "feed/workers/process.h"
 #include "tensor/sequence.h"
-
-struct leat_helper {
-    const leati_launch_record *record; /* a mapping */
-    size_t record_bytes;
-    leati_pool_work work;
-    leati_service *services;
-    leati_service **service_pointers; /* the array to which `work` points */
-    leati_mapping *rings;
-    leati_helper helper;
-    int descriptor;           /* of the record */
-    leat_sequence *sequences; /* for leat_helper_serve */
-};
 
 static const leati_launched_feed *launched_feed(const leat_helper *helper, int feed) {
     return (const leati_launched_feed *)(helper->record + 1) + feed;
@@ -97,8 +84,7 @@ static leat_status check_caller(const leat_helper *helper, leat_error *err) {
     return leati_fail(err, LEAT_ESTOPPED, "the process that opened the feed is gone");
 }
 
-leat_status leat_helper_open(leat_helper **out, int descriptor, leat_error *err) {
-    LEATI_GIVEN(out, err);
+leat_status leati_launched_open(leat_helper **out, int descriptor, leat_error *err) {
     *out = NULL;
     leat_helper *helper = leati_calloc(1, sizeof *helper);
     if (!helper) return leati_fail_memory(err, sizeof *helper, "a feed's helper");
@@ -108,13 +94,26 @@ leat_status leat_helper_open(leat_helper **out, int descriptor, leat_error *err)
         fcntl(descriptor, F_SETFD, FD_CLOEXEC);
         helper->descriptor = descriptor;
     }
-    if (status == LEAT_OK) status = check_caller(helper, err);
     if (status == LEAT_OK) status = attach_all(helper, err);
     if (status == LEAT_OK)
         *out = helper;
     else
         leat_helper_close(&helper);
-    return status == LEAT_OK ? LEAT_OK : leati_prefix(status, err, "helper");
+    return status;
+}
+
+leat_status leat_helper_open(leat_helper **out, int descriptor, leat_error *err) {
+    LEATI_GIVEN(out, err);
+    leat_status status = leati_launched_open(out, descriptor, err);
+    if (status == LEAT_OK) status = check_caller(*out, err);
+    if (status == LEAT_OK) return LEAT_OK;
+    leat_helper_close(out);
+    return leati_prefix(status, err, "helper");
+}
+
+void leati_launched_release(leat_helper *helper) {
+    leati_mapping_release(&helper->work.table.mapping);
+    for (int i = 0; i < helper->work.count; ++i) leati_mapping_release(&helper->rings[i]);
 }
 
 void leat_helper_close(leat_helper **helper) {
@@ -175,12 +174,17 @@ static leat_status adopt_sequence(leati_service *service, const leat_sequence *g
     return LEAT_OK;
 }
 
-static leat_status prepare(leat_helper *helper, const leat_sequence *sequences, int count, leat_error *err) {
-    leati_helper *run = &helper->helper;
+static leat_status adopt_all(leat_helper *helper, const leat_sequence *sequences, int count,
+                             leat_error *err) {
     if (count != helper->record->feed_count)
         return leati_fail(err, LEAT_EINVAL, "expected %d sequences, one for each feed, received %d",
                           helper->record->feed_count, count);
     for (int i = 0; i < count; ++i) LEATI_TRY(adopt_sequence(&helper->services[i], &sequences[i], err));
+    return LEAT_OK;
+}
+
+leat_status leati_launched_prepare(leat_helper *helper, leat_error *err) {
+    leati_helper *run = &helper->helper;
     LEATI_TRY(check_caller(helper, err));
     LEATI_TRY(leati_processes_prepare(run, &helper->work, err));
     run->generation = helper->record->generation;
@@ -190,17 +194,7 @@ static leat_status prepare(leat_helper *helper, const leat_sequence *sequences, 
     return LEAT_OK;
 }
 
-leat_status leat_helper_run(leat_helper *helper, const leat_sequence *sequences, int count, leat_error *err) {
-    LEATI_GIVEN(helper, err);
-    LEATI_GIVEN(sequences, err);
-    leat_error why = {0};
-    leat_status status = prepare(helper, sequences, count, &why);
-    if (status != LEAT_OK) {
-        leati_prefix(status, &why, "helper");
-        leati_pool_work_fail(&helper->work, &why);
-        if (err) *err = why;
-        return status;
-    }
+void leati_launched_set_signals(void) {
     sigset_t terminal;
     leati_processes_reset_signals();
     sigemptyset(&terminal);
@@ -208,8 +202,28 @@ leat_status leat_helper_run(leat_helper *helper, const leat_sequence *sequences,
     sigaddset(&terminal, SIGQUIT);
     pthread_sigmask(SIG_UNBLOCK, &terminal, NULL);
     leati_mask_no_faults(NULL);
+}
+
+void leati_launched_run(leat_helper *helper) {
+    leati_launched_set_signals();
     atomic_store(&helper->work.table.shared->helper_runs, 1);
     leati_helper_run(&helper->helper);
+}
+
+leat_status leat_helper_run(leat_helper *helper, const leat_sequence *sequences, int count, leat_error *err) {
+    LEATI_GIVEN(helper, err);
+    LEATI_GIVEN(sequences, err);
+    leat_error why = {0};
+    leati_launched_release(helper);
+    leat_status status = adopt_all(helper, sequences, count, &why);
+    if (status == LEAT_OK) status = leati_launched_prepare(helper, &why);
+    if (status != LEAT_OK) {
+        leati_prefix(status, &why, "helper");
+        leati_pool_work_fail(&helper->work, &why);
+        if (err) *err = why;
+        return status;
+    }
+    leati_launched_run(helper);
     return LEAT_OK;
 }
 
@@ -239,6 +253,23 @@ static leat_status read_record_again(leat_helper *helper, leat_error *err) {
     return map_record(helper, helper->descriptor, err);
 }
 
+bool leati_launched_renew(leat_helper *helper, leat_error *err) {
+    return await_renewal(&helper->helper) && read_record_again(helper, err) == LEAT_OK;
+}
+
+static leat_status allocate_sequences(leat_helper *helper, leat_error *err) {
+    size_t count = (size_t)helper->record->feed_count;
+    helper->sequences = leati_calloc(count, sizeof *helper->sequences);
+    if (helper->sequences) return LEAT_OK;
+    return leati_fail_memory(err, count * sizeof *helper->sequences, "the sequences of a helper");
+}
+
+leat_status leati_launched_make(leat_helper *helper, leat_helper_make make, void *user, leat_error *err) {
+    LEATI_TRY(allocate_sequences(helper, err));
+    LEATI_TRY(make(user, helper, helper->sequences, err));
+    return adopt_all(helper, helper->sequences, helper->record->feed_count, err);
+}
+
 static leat_status make_and_run(leat_helper *helper, leat_helper_make make, void *user, leat_error *err) {
     memset(helper->sequences, 0, (size_t)helper->record->feed_count * sizeof *helper->sequences);
     leat_status status = make(user, helper, helper->sequences, err);
@@ -253,16 +284,11 @@ leat_status leat_helper_serve(leat_helper *helper, leat_helper_make make, void *
     leat_error why = {0};
     LEATI_GIVEN(helper, err);
     if (!make) return leati_fail(err, LEAT_EINVAL, "make is NULL, expected a function");
-    size_t count = (size_t)helper->record->feed_count;
-    helper->sequences = leati_calloc(count, sizeof *helper->sequences);
-    if (!helper->sequences)
-        return leati_fail_memory(err, count * sizeof *helper->sequences, "the sequences of a helper");
+    LEATI_TRY(allocate_sequences(helper, err));
     atomic_store(&helper->work.table.shared->helper_renews, 1);
     leat_status status = make_and_run(helper, make, user, &why);
-    while (status == LEAT_OK && await_renewal(&helper->helper)) {
-        status = read_record_again(helper, &why);
-        if (status == LEAT_OK) status = make_and_run(helper, make, user, &why);
-    }
+    while (status == LEAT_OK && leati_launched_renew(helper, &why))
+        status = make_and_run(helper, make, user, &why);
     if (err) *err = why;
-    return status;
+    return status == LEAT_OK ? (leat_status)why.code : status;
 }

@@ -233,6 +233,7 @@ void leati_processes_fini(leati_helper *helper) {
     leati_free(helper->workers);
     leati_free(helper->children);
     leati_free(helper->watched);
+    leati_free(helper->passed);
     leati_descriptors_fini(&helper->descriptors);
     *helper = (leati_helper){0};
 }
