@@ -26,16 +26,14 @@ from leat.errors import (
     StoppedError,
     WorkerError,
 )
-from leat.feed import Feed
 from leat.random import rng
-from leat.report import progress
-from leat.tuning import Trial, Tuning, tune
 from leat.workers import WorkerInfo, worker_info
 
 __version__ = _version()
 
-# The trainer is loaded when it is used first: worker processes of a feed do without it.
+# What is loaded when it is used first: worker processes of a feed do without it.
 _LAZY = {
+    "Feed": "leat.feed",
     "History": "leat.history",
     "Model": "leat.model",
     "Predictor": "leat.predictor",
@@ -48,15 +46,20 @@ _LAZY = {
     "timeseries_generator": "leat.combine",
     "zip": "leat.combine",
     "source": "leat.native_source",
+    "Trial": "leat.tuning",
+    "Tuning": "leat.tuning",
+    "progress": "leat.report",
     "source_help": "leat.native_source",
+    "tune": "leat.tuning",
 }
+_MODULES = ("callbacks", "feed", "report", "tuning")
 
 
 def __getattr__(name):
     import importlib
 
-    if name == "callbacks":
-        return importlib.import_module("leat.callbacks")
+    if name in _MODULES:
+        return importlib.import_module("leat." + name)
     if name not in _LAZY:
         raise AttributeError(f"module 'leat' has no attribute {name!r}")
     try:
@@ -74,7 +77,7 @@ def __getattr__(name):
 
 
 def __dir__():
-    return sorted(set(globals()) | set(_LAZY) | {"callbacks"})
+    return sorted(set(globals()) | set(_LAZY) | set(_MODULES))
 
 
 __all__ = [

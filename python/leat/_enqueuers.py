@@ -34,7 +34,7 @@ def _open_processes(sequence, kind, **options):
     """Returns a feed with worker processes: with forked ones if the sequence cannot be pickled."""
     if kind != "fork":
         try:
-            return Feed(sequence, kind="process", **options)
+            return Feed(sequence, kind=kind or "process", **options)
         except PickleError as error:
             warnings.warn(f"{error}.  The workers are forked from this process instead.", UserWarning, stacklevel=4)
     return Feed(sequence, kind="fork", **options)
@@ -186,8 +186,8 @@ class OrderedEnqueuer(SequenceEnqueuer):
     sequence: a keras.utils.Sequence, or any object with __getitem__ and __len__, and on_epoch_end if it needs it.
     use_multiprocessing: worker processes instead of threads.
     shuffle: permutes the batches of each pass, by random.shuffle: random.seed() repeats Keras's own order.
-    kind: "process" or "fork", as leat.Feed has them.  Default: "process"; "fork" for what cannot be pickled, with a
-        warning.
+    kind: "process", "spawn" or "fork", as leat.Feed has them.  Default: "process"; "fork" for what cannot be pickled,
+        with a warning.
     seed: of the global generators in worker processes; default: a function of the generators' states here.
     """
 

@@ -13,27 +13,36 @@ _NO_MEMORY, _NO_FILE = 4, 5  # codes of leat_status
 _LARGEST_BATCHES = (1 << 36, 1 << 32, 1 << 29)  # bytes of address space; memory is used for what batches need
 
 
-def make_command():
+def make_command(kind="process"):
     """Returns the command that starts a fresh interpreter as a helper program."""
+    if kind == "process":
+        return _make_interpreter("main()")
+    worker = _make_interpreter("work()")
+    return _make_interpreter(f"supervise({tuple(worker)!r})", "-S")  # It needs nothing but leat.
+
+
+def _make_interpreter(call, *options):
+    # The new interpreter may not look for modules where this one has found leat.
+    name = call.partition("(")[0]
+    start = f"import sys; sys.path.append({_FOLDER!r}); from leat._helper import {name}; {call}"
+    return [sys.executable, *_list_flags(), *options, "-c", start]
+
+
+def _list_flags():
+    """Returns the options with which this interpreter was started."""
     import subprocess
 
-    # The new interpreter may not look for modules where this one has found leat.
-    start = f"import sys; sys.path.append({_FOLDER!r}); from leat._helper import main; main()"
-    return [sys.executable, *subprocess._args_from_interpreter_flags(), "-c", start]
+    return subprocess._args_from_interpreter_flags()
 
 
 def make_payload(pickled):
     """Returns what the helper program receives: how to find modules, and the pickle of a source."""
-    from multiprocessing import spawn
-
     if _helper.importing_main():
         raise Error(
             "a feed with worker processes is opened while a worker's interpreter imports the main module: write the"
             ' code that opens it under  if __name__ == "__main__":'
         )
-    preparation = spawn.get_preparation_data("leat")
-    preparation.pop("authkey", None)  # of multiprocessing's connections, which leat does not use
-    return pickle.dumps((preparation, pickled))
+    return pickle.dumps((_helper.describe_program(), pickled))
 
 
 def open_with_space(open_feed):

@@ -3,7 +3,6 @@
 
 import io
 import sys
-import traceback
 
 from leat import _native
 from leat._compat import pickle
@@ -130,6 +129,8 @@ def pack_by_pickle(batch):
 
 def pack_exception(error):
     """Returns the parts of an exception and its traceback; of a description if the exception cannot be pickled."""
+    import traceback
+
     text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
     description = (type(error).__name__, str(error))
     try:

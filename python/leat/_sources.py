@@ -73,13 +73,14 @@ class _Source:
         in_worker_process = os.getpid() != self.owner
         if in_worker_process:
             workers.set_worker_info(self.info)
-        state = random.save_globals() if self.keeps_globals and self.seed_globals else None
+        keeps = self.keeps_globals and self.seed_globals
+        states = random.save_globals() if keeps else None
         try:
             return self._try(numbers, key, stream)
         finally:
             random.end()
-            if state:
-                random.restore_globals(state)
+            if keeps:
+                random.restore_globals(states)
             if in_worker_process:
                 _flush_output()  # A worker process ends without it.
 

@@ -11,7 +11,8 @@ from leat import _keras_glue, _launch, _native, _pack, _sources, report, workers
 from leat._compat import pickle
 from leat.errors import ArgumentError, DataError, Error, PickleError
 
-_KINDS = {"thread": 1, "process": 2, "fork": 2}
+_KINDS = {"thread": 1, "process": 2, "spawn": 2, "fork": 2}
+_LAUNCHED = ("process", "spawn")  # kinds whose workers come from a fresh interpreter, to which the data is pickled
 _SHUFFLES = {"none": 0, "batches": 1, "samples": 2, "window": 3}
 _REMAINDERS = {"uneven": 0, "drop": 1, "pad": 2}
 
@@ -44,8 +45,9 @@ class Feed:
     collate: makes a batch of a list of samples; default: leat's default_collate, which stacks arrays and numbers.
     drop_last: leaves out the last samples if they do not fill a batch.
     workers: number of workers; 0: batches are made when they are asked for, by the caller.
-    kind: "process": worker processes that descend from a fresh interpreter (the data is pickled); "fork": worker
-        processes that are forked from this one, unsafe if it has threads; "thread".
+    kind: "process": worker processes that are forked from a fresh interpreter (the data is pickled); "spawn": each
+        worker is a fresh interpreter, and nothing is forked; "fork": worker processes that are forked from this one,
+        unsafe if it has threads; "thread".
     shuffle: False, True (samples if there is a batch_size, otherwise batches), "batches", "samples", "window:N".
     seed: of the order and of all random numbers; None: drawn at random.  `feed.seed` has it.
     passes: passes after which the stream ends; None: none.
@@ -99,7 +101,7 @@ class Feed:
         self._source = _choose_source(data, batch_size, collate, drop_last)
         if self._source.native is not None:
             batch_size = self._source.native.spec()[0]
-            kind = "thread" if kind == "process" else kind  # Its workers never touch the interpreter.
+            kind = "thread" if kind in _LAUNCHED else kind  # Its workers never touch the interpreter.
         self._source.retries = retries
         self._source.skips = bad_batch == "skip"
         if seed_globals and workers and kind == "thread":
@@ -137,7 +139,7 @@ class Feed:
         )
         self._ended = self._fresh = False
         self._started = self._last = None
-        self._payload = self._make_payload() if self.kind == "process" else None
+        self._payload = self._make_payload() if self.kind in _LAUNCHED else None
         self._open(0, 0)
         _keras_glue.watch()
 
@@ -155,7 +157,7 @@ class Feed:
             length=source.length,
             samples=source.samples,
             end_pass=_weakly(self._end_pass) if _sources.overrides_end(self._data) else None,
-            command=_launch.make_command() if self.kind == "process" else None,
+            command=_launch.make_command(self.kind) if self.kind in _LAUNCHED else None,
             data=self._payload,
             at_pass=at_pass,
             at_batch=at_batch,
@@ -170,7 +172,7 @@ class Feed:
 
     def _end_pass(self, number):
         self._source.end_pass(number)
-        if self.kind == "process":
+        if self.kind in _LAUNCHED:
             self._payload = self._make_payload()
             self._native.set_data(self._payload)
 
@@ -266,7 +268,7 @@ class Feed:
             return
         self.seed = self._options["seed"] = int(state["seed"])
         self._source.info = self._source.info._replace(seed=self.seed)
-        if self.kind == "process":
+        if self.kind in _LAUNCHED:
             self._payload = self._make_payload()
         self._reopen(*at)
 

@@ -7,7 +7,7 @@ from typing import NamedTuple, Optional
 class WorkerInfo(NamedTuple):
     """Where a batch is made."""
 
-    kind: str  # "process", "fork" or "thread"
+    kind: str  # "process", "spawn", "fork" or "thread"
     workers: int  # number of workers of the feed
     seed: int  # of the feed
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The helper program of a feed, in Python: python -m leat._helper DESCRIPTOR. */
+/* The helper program of a feed, and the programs of its workers, in Python (leat/_helper.py). */
 #include "native.h"
 
 #include "leat/helper.h"
@@ -25,6 +25,7 @@ static int fill_all(leat_sequence *sequences, source *functions, PyObject *descr
 }
 
 typedef struct maker {
+    bool forks;          /* Workers will be forked from this process. */
     PyObject *factory;   /* makes (make, samples, by_samples, generator) of bytes, or a list of such tuples */
     PyObject *described; /* what the factory has returned */
     source *functions;   /* of each feed */
@@ -49,6 +50,11 @@ static leat_status make_sequences(void *user, const leat_helper *helper, leat_se
                                   leat_error *err) {
     maker *m = user;
     size_t bytes = 0;
+    if (!m->functions) {
+        m->functions = PyMem_Calloc((size_t)leat_helper_feed_count(helper), sizeof *m->functions);
+        if (!m->functions)
+            return leat_error_set_text(err, LEAT_ENOMEM, "no memory for the functions of a feed");
+    }
     const void *data = leat_helper_data(helper, 0, &bytes);
     set_leat_forks(false); /* unpickling may start programs */
     Py_XDECREF(m->described);
@@ -56,22 +62,17 @@ static leat_status make_sequences(void *user, const leat_helper *helper, leat_se
     m->described = PyObject_CallFunction(m->factory, "y#", data, (Py_ssize_t)bytes);
     int count = leat_helper_feed_count(helper);
     if (m->described && fill_all(sequences, m->functions, m->described, count) == 0) {
-        set_leat_forks(true);
+        set_leat_forks(m->forks);
         return LEAT_OK;
     }
     return report(err);
 }
 
-static PyObject *serve(leat_helper *helper, PyObject *factory) {
-    leat_error err = {0};
-    maker m = {.factory = factory};
-    m.functions = PyMem_Calloc((size_t)leat_helper_feed_count(helper), sizeof *m.functions);
-    if (!m.functions) return PyErr_NoMemory();
-    leat_status status = leat_helper_serve(helper, make_sequences, &m, &err);
+static PyObject *finish(maker *m, leat_status status, const leat_error *err) {
     set_leat_forks(false);
-    Py_XDECREF(m.described);
-    PyMem_Free(m.functions);
-    if (status != LEAT_OK) return raise_error(&err);
+    Py_XDECREF(m->described);
+    PyMem_Free(m->functions);
+    if (status != LEAT_OK) return raise_error(err);
     Py_RETURN_NONE;
 }
 
@@ -79,12 +80,49 @@ static PyObject *serve(leat_helper *helper, PyObject *factory) {
 PyObject *run_helper(PyObject *module, PyObject *args) {
     (void)module;
     int descriptor = 0;
-    PyObject *factory = NULL;
+    maker m = {.forks = true};
     leat_helper *helper = NULL;
     leat_error err = {0};
-    if (!PyArg_ParseTuple(args, "iO", &descriptor, &factory)) return NULL;
+    if (!PyArg_ParseTuple(args, "iO", &descriptor, &m.factory)) return NULL;
     if (leat_helper_open(&helper, descriptor, &err) != LEAT_OK) return raise_error(&err);
-    PyObject *result = serve(helper, factory);
+    leat_status status = leat_helper_serve(helper, make_sequences, &m, &err);
+    PyObject *result = finish(&m, status, &err);
     leat_helper_close(&helper);
     return result;
+}
+
+/* run_supervisor(descriptor, (word, ...)): the words of the command that starts a worker, at least one. */
+PyObject *run_supervisor(PyObject *module, PyObject *args) {
+    (void)module;
+    enum { MOST_WORDS = 64 };
+    const char *words[MOST_WORDS + 1] = {NULL};
+    int descriptor = 0;
+    PyObject *command = NULL, *bytes[MOST_WORDS] = {NULL}; /* `command` is borrowed */
+    leat_helper *helper = NULL;
+    leat_error err = {0};
+    if (!PyArg_ParseTuple(args, "iO!", &descriptor, &PyTuple_Type, &command)) return NULL;
+    Py_ssize_t count = PyTuple_Size(command);
+    if (count > MOST_WORDS)
+        PyErr_Format(PyExc_ValueError, "the workers' command has more than %d words", MOST_WORDS);
+    for (Py_ssize_t i = 0; i < count && !PyErr_Occurred(); ++i) {
+        bytes[i] = PyUnicode_EncodeFSDefault(PyTuple_GetItem(command, i));
+        words[i] = bytes[i] ? PyBytes_AsString(bytes[i]) : NULL;
+    }
+    leat_status status = PyErr_Occurred() ? LEAT_EUSER : leat_helper_open(&helper, descriptor, &err);
+    if (status == LEAT_OK) status = leat_helper_supervise(helper, words, &err);
+    leat_helper_close(&helper);
+    for (Py_ssize_t i = 0; i < count && i < MOST_WORDS; ++i) Py_XDECREF(bytes[i]);
+    if (status != LEAT_OK) return raise_error(&err);
+    Py_RETURN_NONE;
+}
+
+/* run_worker(word, factory): as run_helper, for one worker. */
+PyObject *run_worker(PyObject *module, PyObject *args) {
+    (void)module;
+    const char *word = NULL;
+    maker m = {.forks = false};
+    leat_error err = {0};
+    if (!PyArg_ParseTuple(args, "sO", &word, &m.factory)) return NULL;
+    leat_status status = leat_helper_work(word, make_sequences, &m, &err);
+    return finish(&m, status, &err);
 }

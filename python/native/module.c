@@ -54,6 +54,9 @@ static PyMethodDef functions[] = {
     {"begin_in_place", begin_in_place, METH_O, "Returns a batch in the slot, to be filled."},
     {"set_array_types", set_array_types, METH_VARARGS, "Sets the types of NumPy and torch."},
     {"run_helper", run_helper, METH_VARARGS, "Runs the helper program of a feed until the feed is closed."},
+    {"run_supervisor", run_supervisor, METH_VARARGS,
+     "Runs a helper program whose workers are programs, too."},
+    {"run_worker", run_worker, METH_VARARGS, "Runs a worker that is a program until the feed is closed."},
     {0}};
 
 #if defined(LEAT_TRAINER)

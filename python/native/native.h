@@ -86,6 +86,8 @@ void set_leat_forks(bool on);
 PyObject *make_immortal(PyObject *module, PyObject *root);
 
 PyObject *run_helper(PyObject *module, PyObject *args);
+PyObject *run_supervisor(PyObject *module, PyObject *args);
+PyObject *run_worker(PyObject *module, PyObject *args);
 PyObject *open_together(PyObject *module, PyObject *args);
 
 #endif

@@ -261,6 +261,17 @@ class Slow(Batches):
         return index
 
 
+class Unloadable(Batches):
+    """Can be pickled, but not unpickled in a worker's interpreter."""
+
+    def __reduce__(self):
+        return _refuse, ()
+
+
+def _refuse():
+    raise ValueError("this data is for one process")
+
+
 class Unpicklable(Batches):
     def __init__(self):
         super().__init__()

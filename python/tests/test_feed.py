@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The feed's contract under Python."""
 
+import contextlib
 import gc
 import io
 import itertools
@@ -22,7 +23,7 @@ import numpy
 import data_sets
 import leat
 
-WAYS = [("process", 0), ("process", 1), ("process", 3), ("thread", 1), ("thread", 3), ("fork", 2)]
+WAYS = [("process", 0), ("process", 1), ("process", 3), ("spawn", 2), ("thread", 1), ("thread", 3), ("fork", 2)]
 
 
 def record(data, passes=2, **arguments):
@@ -241,7 +242,7 @@ class Faults(unittest.TestCase):
 
     def test_dead_workers_are_replaced(self):
         for fault in ("exits_hard", "segfaults", "kills_itself"):
-            for kind in ("process", "fork"):
+            for kind in ("process", "spawn", "fork"):
                 seen, stats = self.take(fault, self.marker, kind=kind)
                 os.unlink(self.marker)
                 self.assertEqual(seen, list(range(12)), (fault, kind))
@@ -267,7 +268,7 @@ class Faults(unittest.TestCase):
         self.assertEqual(len(record(data_sets.Batches(), kind="thread", workers=2, seed=1)[0]), 17)
 
     def test_large_workers_are_replaced(self):
-        for kind in ("process", "fork"):
+        for kind in ("process", "spawn", "fork"):
             with leat.Feed(data_sets.Leaking(60), kind=kind, workers=1, max_worker_rss=150 << 20, seed=1) as feed:
                 batches = list(feed)
                 stats = feed.stats()
@@ -296,6 +297,12 @@ class Faults(unittest.TestCase):
     def test_data_that_cannot_be_pickled(self):
         with self.assertRaisesRegex(leat.PickleError, r"data\.settings\['reader'\]\[1\], a lock"):
             leat.Feed(data_sets.Unpicklable())
+
+    def test_data_that_cannot_be_unpickled(self):
+        for kind in ("process", "spawn"):
+            with silent_errors(), leat.Feed(data_sets.Unloadable(), kind=kind) as feed:
+                with self.assertRaisesRegex(leat.Error, "this data is for one process"):
+                    next(iter(feed))
 
     def test_a_stream_that_breaks(self):
         with leat.Feed(data_sets.Broken(3)) as feed, self.assertRaisesRegex(OSError, "the stream broke"):
@@ -381,11 +388,45 @@ class Programs(unittest.TestCase):
         )
         self.assertEqual(run_script(code, self.folder.name).stdout, "[4, 'process']\n")
 
+    def test_modules_that_are_imported_while_a_batch_is_made(self):
+        code = (
+            "import leat\n"
+            "class Late:\n"
+            "    def __len__(self): return 4\n"
+            "    def __getitem__(self, index):\n"
+            "        import numpy.random, random\n"
+            "        return [random.random(), float(numpy.random.rand())]\n"
+            "if __name__ == '__main__':\n"
+            "    for workers, kind in ((0, 'process'), (1, 'process'), (4, 'process'), (2, 'spawn')):\n"
+            "        with leat.Feed(Late(), workers=workers, kind=kind, seed=1) as feed: print(list(feed))\n"
+        )
+        done = run_script(code, self.folder.name)
+        lines = done.stdout.splitlines()
+        self.assertEqual(len(lines), 4, done.stderr)
+        self.assertEqual(len(set(lines)), 1, lines)
+        self.assertEqual(len(set(lines[0].split(","))), 8)
+
+    def test_spawned_workers_are_fresh_interpreters(self):
+        code = (
+            "import leat, threading\n"
+            "class Own:\n"
+            "    def __init__(self): self.made = 0\n"
+            "    def __setstate__(self, state):\n"
+            "        self.made = 1\n"
+            "        threading.Thread(target=threading.Event().wait, daemon=True).start()  # lost by a fork\n"
+            "    def __len__(self): return 4\n"
+            "    def __getitem__(self, index): return [self.made, threading.active_count(), leat.worker_info().kind]\n"
+            "if __name__ == '__main__':\n"
+            "    with leat.Feed(Own(), kind='spawn') as feed: print(list(feed)[-1])\n"
+        )
+        self.assertEqual(run_script(code, self.folder.name).stdout, "[1, 2, 'spawn']\n")
+
     def test_feeds_are_closed_at_exit(self):
         code = (
             "import data_sets, leat, os\n"
             "if __name__ == '__main__':\n"
-            "    feeds = [leat.Feed(data_sets.Batches(), kind=kind) for kind in ('process', 'thread', 'fork')]\n"
+            "    feeds = [leat.Feed(data_sets.Batches(), kind=kind)\n"
+            "             for kind in ('process', 'spawn', 'thread', 'fork')]\n"
             "    for feed in feeds: next(iter(feed))\n"
             "    print('end')\n"
         )
@@ -427,12 +468,12 @@ class Ends(unittest.TestCase):
     def test_nothing_is_left(self):
         for _ in range(2):  # the first turn loads what stays loaded
             before = resources()
-            for turn in range(6):
-                data = data_sets.Batches() if turn < 3 else data_sets.Epochs()
-                feed = leat.Feed(data, kind=("process", "thread", "fork")[turn % 3], seed=turn)
+            for turn in range(8):
+                data = data_sets.Batches() if turn < 4 else data_sets.Epochs()
+                feed = leat.Feed(data, kind=("process", "thread", "fork", "spawn")[turn % 4], seed=turn)
                 for _ in zip(feed, range(turn * 3)):
                     pass
-                if turn % 2:
+                if turn % 3:
                     feed.close()
                 del feed
                 gc.collect()
@@ -462,19 +503,23 @@ class Ends(unittest.TestCase):
                 os.kill(pid, signal.SIGKILL)
 
     def test_kills_at_random_instants(self):
+        for kind, pause in (("process", 0.02), ("spawn", 0.4)):
+            self.check_kills(kind, pause)
+
+    def check_kills(self, kind, pause):
         expected = record(data_sets.Batches(), passes=6, seed=9)
         stop = threading.Event()
 
         def kill():
             generator = random.Random(4)
-            while not stop.wait(generator.random() * 0.02):
+            while not stop.wait(generator.random() * pause):
                 for pid in grandchildren()[:1]:
                     try:
                         os.kill(pid, signal.SIGKILL)
                     except ProcessLookupError:
                         pass
 
-        with leat.Feed(data_sets.Batches(), seed=9, max_deaths=1000) as feed:
+        with leat.Feed(data_sets.Batches(), seed=9, kind=kind, max_deaths=1000) as feed:
             next(iter(feed))
             feed.load_state_dict({"leat": 1, "seed": 9, "pass": 0, "batch": 0})
             killer = threading.Thread(target=kill)
@@ -490,6 +535,20 @@ class Ends(unittest.TestCase):
             killer.join()
             self.assertGreater(feed.stats()["worker_deaths"], 0)
         self.assertEqual(seen, expected)
+
+
+@contextlib.contextmanager
+def silent_errors():
+    """Sends what worker processes write to the standard error stream to nowhere."""
+    kept = os.dup(2)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
 
 
 def children(parent=None):

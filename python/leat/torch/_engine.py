@@ -79,14 +79,14 @@ class Engine:
         self.queue = max(1, loader.prefetch_factor) * (1 if plan.iterable else loader.num_workers)
         self.options = dict(keep=loader.keep, max_deaths=loader.max_deaths)
         self.board = Board.create(self.workers, 2 * (self.queue + _SLACK))
-        self.packed = Packed(plan) if kind == "process" else Forked(plan)
+        self.packed = Forked(plan) if kind == "fork" else Packed(plan)
         self.older = None
         self.feeds = []
         self.handles = [WorkerHandle(self.board, number) for number in range(self.workers)]
 
     def update(self, plan):
         """Takes the plan of a further pass; the workers make it anew if it has changed."""
-        if self.kind != "process":
+        if self.kind == "fork":
             return
         packed = Packed(plan, self.packed)
         if packed.version != self.packed.version:
@@ -99,9 +99,9 @@ class Engine:
         _pack.learn_types()
         launch = _source.Launch(self.board, self.packed, self.seed, iterable)
         command = payload = None
-        if self.kind == "process":
+        if self.kind != "fork":
             payload = _launch.make_payload(pickle.dumps(launch))
-            command = _launch.make_command()
+            command = _launch.make_command(self.kind)
             makers = [len] * (self.workers if iterable else 1)
         else:
             makers = [worker.make for worker in launch.workers()]
@@ -221,7 +221,7 @@ class MapEngine(Engine):
             self.board.void(task)
         self.waiting = collections.deque([None] * (self.posted - self.taken))
         self.tasks, self.at = tasks, (seed & 0xFFFFFFFFFFFFFFFF, at_pass)
-        if self.kind == "process":
+        if self.kind != "fork":
             self.board.begin_pass(0, pickle.dumps(self.packed))
         self._post()
         if not self.feeds:
@@ -269,7 +269,7 @@ class StreamEngine(Engine):
     def begin(self, seed, at_pass, fresh, states):
         """Begins a pass.  fresh: the workers make the data set anew.  states: of the streams, pickled, or None."""
         self.number += 1
-        packed = self.packed if self.kind == "process" else _Unchanged
+        packed = _Unchanged if self.kind == "fork" else self.packed
         message = pickle.dumps((packed, fresh, seed, at_pass, states))
         self.board.begin_pass(self.number, message)
         if not self.feeds:
@@ -303,7 +303,7 @@ def choose_kind(context):
     if context is None:
         return "process", True
     method = context if isinstance(context, str) else context.get_start_method()
-    return ("fork" if method == "fork" else "process"), False
+    return (method if method in ("fork", "spawn") else "process"), False
 
 
 def open_engine(loader, plan, seed):

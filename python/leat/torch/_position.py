@@ -7,7 +7,6 @@ has one, when the pass began; to return to a batch, the sampler is run again fro
 
 import contextlib
 import random as _random
-import sys
 
 import torch
 
@@ -50,23 +49,24 @@ def _from_text(text):
 
 
 def _encode_globals(state):
-    version, numbers, gauss = state[0]
+    version, numbers, gauss = state["random"]
     numpy_state = None
-    if state[1]:
-        name, keys, at, has_gauss, cached = state[1][1]
+    if "numpy.random" in state:
+        name, keys, at, has_gauss, cached = state["numpy.random"]
         numpy_state = [name, [int(key) for key in keys], int(at), int(has_gauss), float(cached)]
     return {
         "python": [version, list(numbers), gauss],
         "numpy": numpy_state,
-        "torch": _to_text(state[2][1]),
+        "torch": _to_text(state["torch"]),
     }
 
 
 def _set_globals(encoded):
     version, numbers, gauss = encoded["python"]
     _random.setstate((version, tuple(numbers), gauss))
-    numpy = sys.modules.get("numpy")
-    if encoded["numpy"] is not None and numpy is not None:
+    if encoded["numpy"] is not None:
+        import numpy
+
         name, keys, at, has_gauss, cached = encoded["numpy"]
         numpy.random.set_state((name, numpy.array(keys, numpy.uint32), at, has_gauss, cached))
     torch.set_rng_state(_from_text(encoded["torch"]))

@@ -26,9 +26,9 @@ class DataLoader(_TorchDataLoader[_Batch]):
     costs its own batch.  Workers descend from a fresh interpreter, and stay between passes.
 
     Arguments of torch with a meaning of their own:
-        multiprocessing_context: None, "spawn" or "forkserver": workers are forked from a fresh interpreter, to which
-            the data set is sent by pickle; "fork": they are forked from this process.  With None, a data set that
-            cannot be pickled is forked, too, with a warning.
+        multiprocessing_context: None or "forkserver": workers are forked from a fresh interpreter, to which the data
+            set is sent by pickle; "spawn": each worker is a fresh interpreter; "fork": they are forked from this
+            process.  With None, a data set that cannot be pickled is forked, too, with a warning.
         timeout: seconds that a worker may take for a batch; it is then killed, and the batch made once more.
         in_order: batches are in order, also with False.
 
@@ -136,14 +136,14 @@ class DataLoader(_TorchDataLoader[_Batch]):
         plan = _source.Plan(self)
         plan.worker_init_fn = _wrap_init_function(self)
         if engine is not None and not engine.closed:
-            if engine.kind == "process":
+            if engine.kind != "fork":
                 engine.update(plan)
                 return engine
             engine.close()  # Worker processes that were forked from this one do not see how the data set has changed.
         return _engine.open_engine(self, plan, at_pass.seed)
 
     def _give_back(self, engine):
-        if engine.closed or self._engine is not None or engine.kind != "process":
+        if engine.closed or self._engine is not None or engine.kind == "fork":
             engine.close()
         else:
             self._engine = engine
