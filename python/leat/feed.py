@@ -4,7 +4,6 @@
 import atexit
 import os
 import random as _random
-import time
 import weakref
 
 from leat import _keras_glue, _launch, _native, _pack, _sources, report, workers as _workers
@@ -138,7 +137,6 @@ class Feed:
             trace=os.fspath(trace) if trace is not None else None,
         )
         self._ended = self._fresh = False
-        self._started = self._last = None
         self._payload = self._make_payload() if self.kind in _LAUNCHED else None
         self._open(0, 0)
         _keras_glue.watch()
@@ -166,6 +164,7 @@ class Feed:
         if source.native is not None:
             make, arguments["native"] = source.feed_type, source.native
         self._native = _launch.open_with_space(lambda most: make(most_bytes=most, **arguments))
+        self._native.set_unpack(_weakly(self._unpack))
         self._ended = False
         self._fresh = True  # The next iteration begins where the feed was opened, also in the middle of a pass.
         _open_feeds.add(self)
@@ -199,30 +198,22 @@ class Feed:
                 return
         self._fresh = False
         native = self._get_native()
+        take, end = native.take, _END
         while self._native is native:
-            batch = self._next(native)
-            if batch is _END:
+            try:
+                batch = take(end)
+            except Error:
+                self._ended = True
+                raise
+            if batch is end:
+                self._ended = self._ended or self._source.generator
                 return
             yield batch
 
-    def _next(self, native):
-        if self._started is None:
-            self._started = time.perf_counter()
-        try:
-            taken = native.get()
-        except Error:
-            self._ended = True
-            raise
-        self._last = time.perf_counter()
-        if taken is None:
-            if self._source.generator:
-                self._ended = True
-            return _END
-        kind, parts = taken
+    def _unpack(self, kind, parts):
+        """Makes a batch of what is not a structure that the native part knows."""
         if self._source.native is not None:
             return self._source.unpack(parts)
-        if kind == _pack.STRUCTURE:
-            return parts
         if kind == _pack.EXCEPTION:
             self._raise(parts)
         return _pack.unpack(parts)
@@ -281,8 +272,9 @@ class Feed:
     def stats(self):
         """Returns measurements since the feed was opened: a dict.
 
-        Times are in nanoseconds; `wait` and `get` are (50 %, 90 %, 99 %, largest); `copied` counts the batches that were
-        copied, because more than `keep` batches were alive, and `replaced` the workers larger than max_worker_rss.
+        Times are in nanoseconds; `wait` and `get` are (50 %, 90 %, 99 %, largest); `elapsed_ns` is the time from the
+        first request to the last batch; `copied` counts the batches that were copied, because more than `keep` batches
+        were alive, and `replaced` the workers larger than max_worker_rss.
         """
         return self._get_native().stats()
 
@@ -316,9 +308,8 @@ class Feed:
 
     def waiting(self):
         """Returns the share of the time, 0 to 1, that the caller waited for data between its first and last batch."""
-        if self._started is None or self._last is None or self._last <= self._started:
-            return 0.0
-        return min(1.0, self.stats()["wait_ns"] / 1e9 / (self._last - self._started))
+        stats = self.stats()
+        return min(1.0, stats["wait_ns"] / stats["elapsed_ns"]) if stats["elapsed_ns"] > 0 else 0.0
 
     def _repr_html_(self):
         return report.make_html(self)
@@ -326,9 +317,9 @@ class Feed:
     def verdict(self):
         """Returns a sentence that says whether the caller waited for data."""
         stats = self.stats()
-        if self._started is None or self._last is None or stats["batches"] < 2:
+        if stats["batches"] < 2:
             return "Too few batches were taken to tell."
-        elapsed, share = self._last - self._started, self.waiting()
+        elapsed, share = stats["elapsed_ns"] / 1e9, self.waiting()
         advice = " More workers, or cheaper batches, would help." if share >= 0.05 and stats["workers"] else ""
         return (
             f"The caller waited {100 * share:.0f} % of the time for data"

@@ -7,6 +7,9 @@
 
 #include <stdatomic.h>
 #include <string.h>
+#include <time.h>
+
+enum { MOST_COUNTED = 32 }; /* With longer queues, counting the ready batches takes longer than it saves. */
 
 typedef struct feed {
     PyObject ob_base;
@@ -14,11 +17,15 @@ typedef struct feed {
     source *functions; /* threads that are still making a batch after closing keep it */
     PyObject *data;    /* bytes for the helper program */
     PyObject *source;  /* the data of a native source, or NULL */
+    PyObject *unpack;  /* makes a batch of (kind, parts); NULL: take() is not used */
     leat_trace *trace; /* NULL: none */
     char **command;    /* NULL at the end; NULL: none */
     bool holds_lock;   /* processes are forked while passes end: the interpreter's lock is held then */
     atomic_bool busy;  /* a thread is in a call, or closes the feed: no other thread may write `feed` */
+    int queue;         /* max_queue_size */
     long long copied;  /* batches that were copied, because too many others were alive */
+    int64_t begun_ns;  /* when the first batch was asked for, by the monotonic clock; 0: not yet */
+    int64_t taken_ns;  /* when the last batch was taken */
 } feed;
 
 /* ---- opening and closing ---- */
@@ -150,6 +157,7 @@ static int open_trace(feed *self, arguments *a) {
 static int prepare_feed(feed *self, arguments *a, leat_sequence *sequence) {
     self->functions = PyMem_Calloc(1, sizeof *self->functions);
     if (!self->functions) return PyErr_NoMemory(), -1;
+    self->queue = a->options.max_queue_size;
     take_function(&self->functions->make, a->make);
     take_function(&self->functions->length, a->length);
     take_function(&self->functions->samples, a->samples);
@@ -299,6 +307,7 @@ static void feed_dealloc(PyObject *object) {
     if (close_feed(self) != 0) PyErr_Clear();
     free_functions(self->functions);
     Py_XDECREF(self->data);
+    Py_XDECREF(self->unpack);
     free_command(self);
     freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
     release(object);
@@ -332,10 +341,13 @@ static int begin_call(feed *self) {
 }
 
 /* Waits until it is known if the pass has another batch; looks at Python's signals ten times a second.  Returns -1 with
- * an exception set. */
+ * an exception set.  For a batch that is ready it keeps the interpreter's lock, which another thread may hold for
+ * milliseconds. */
 static int await(feed *self, bool *more) {
     leat_error err = {0};
     leat_status status = LEAT_EBUSY;
+    if (self->queue <= MOST_COUNTED && leat_feed_ready_count(self->feed) > 0)
+        status = leat_feed_await_for(self->feed, 0, more, &err);
     while (status == LEAT_EBUSY) {
         Py_BEGIN_ALLOW_THREADS status = leat_feed_await_for(self->feed, 100, more, &err);
         Py_END_ALLOW_THREADS if (status == LEAT_EBUSY && PyErr_CheckSignals() != 0) return -1;
@@ -361,7 +373,7 @@ static int end_pass(feed *self) {
     return -1;
 }
 
-static PyObject *take(feed *self) {
+static PyObject *take_next(feed *self) {
     leat_error err = {0};
     const leat_batch *batch = NULL;
     if (leat_feed_get(self->feed, &batch, &err) != LEAT_OK) return raise_error(&err);
@@ -373,23 +385,59 @@ static PyObject *take(feed *self) {
     return viewed;
 }
 
-/* get(): the next batch of the pass; None: the pass has ended. */
-static PyObject *feed_get(PyObject *object, PyObject *nothing) {
-    (void)nothing;
-    feed *self = (feed *)object;
+static int64_t now_ns(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
+}
+
+/* Returns (kind, parts) of the next batch; `end` if the pass has ended. */
+static PyObject *get_or(feed *self, PyObject *end) {
     bool more = false;
     PyObject *result = NULL;
     if (begin_call(self) != 0) return NULL;
+    if (!self->begun_ns) self->begun_ns = now_ns();
     if (await(self, &more) == 0) {
         if (more)
-            result = take(self);
+            result = take_next(self);
         else {
-            Py_INCREF(Py_None);
-            result = Py_None;
+            Py_INCREF(end);
+            result = end;
         }
     }
+    self->taken_ns = now_ns();
     self->busy = false;
     return result;
+}
+
+/* get(): (kind, parts) of the next batch of the pass; None: the pass has ended. */
+static PyObject *feed_get(PyObject *self, PyObject *nothing) {
+    (void)nothing;
+    return get_or((feed *)self, Py_None);
+}
+
+/* take(end): the next batch of the pass; `end` if the pass has ended. */
+static PyObject *feed_take(PyObject *object, PyObject *end) {
+    feed *self = (feed *)object;
+    PyObject *taken = get_or(self, end);
+    if (!taken || taken == end) return taken;
+    PyObject *batch = PyTuple_GetItem(taken, 1);
+    if (PyLong_AsLong(PyTuple_GetItem(taken, 0)) == KIND_STRUCTURE)
+        Py_INCREF(batch);
+    else
+        batch = PyObject_CallObject(self->unpack, taken);
+    Py_DECREF(taken);
+    return batch;
+}
+
+/* set_unpack(function): makes take() a batch of what it receives as (kind, parts). */
+static PyObject *feed_set_unpack(PyObject *object, PyObject *function) {
+    feed *self = (feed *)object;
+    PyObject *replaced = self->unpack;
+    Py_INCREF(function);
+    self->unpack = function;
+    Py_XDECREF(replaced);
+    Py_RETURN_NONE;
 }
 
 /* end_pass(): begins the next pass.  Returns False if the stream has ended. */
@@ -458,7 +506,7 @@ static PyObject *feed_stats(PyObject *self, PyObject *nothing) {
     leat_feed_stats_get_into(f->feed, &s, sizeof s);
     ready = leat_feed_ready_count(f->feed);
     Py_END_CRITICAL_SECTION();
-    return Py_BuildValue("{sLsLsLsLs(LLLL)sLs(LLLL)sLsLsLsLsLsisisisLsL}", "batches", (long long)s.batches,
+    return Py_BuildValue("{sLsLsLsLs(LLLL)sLs(LLLL)sLsLsLsLsLsisisisLsLsL}", "batches", (long long)s.batches,
                          "bytes", (long long)s.bytes, "starved", (long long)s.starved, "wait_ns",
                          (long long)s.wait_ns, "wait", (long long)s.wait.p50, (long long)s.wait.p90,
                          (long long)s.wait.p99, (long long)s.wait.max, "get_ns", (long long)s.get_ns, "get",
@@ -466,7 +514,8 @@ static PyObject *feed_stats(PyObject *self, PyObject *nothing) {
                          (long long)s.get.max, "worker_deaths", (long long)s.worker_deaths, "timeouts",
                          (long long)s.timeouts, "retries", (long long)s.retries, "skips", (long long)s.skips,
                          "ring_bytes", (long long)s.ring_bytes, "max_queue_size", s.max_queue_size, "workers",
-                         s.workers, "ready", ready, "copied", f->copied, "replaced", (long long)s.replaced);
+                         s.workers, "ready", ready, "copied", f->copied, "replaced", (long long)s.replaced,
+                         "elapsed_ns", (long long)(f->taken_ns - f->begun_ns));
 }
 
 /* set_data(bytes): what helper programs that start from now on receive; for end_pass. */
@@ -493,6 +542,8 @@ static PyObject *feed_set_data(PyObject *object, PyObject *data) {
 
 static PyMethodDef methods[] = {
     {"get", feed_get, METH_NOARGS, "Returns (kind, parts) of the next batch; None at the end of the pass."},
+    {"take", feed_take, METH_O, "Returns the next batch; the argument at the end of the pass."},
+    {"set_unpack", feed_set_unpack, METH_O, "Sets the function that makes a batch of (kind, parts)."},
     {"end_pass", feed_end_pass, METH_NOARGS, "Begins the next pass; False if the stream has ended."},
     {"seek", feed_seek, METH_VARARGS, "Continues at (pass, batch)."},
     {"close", feed_close, METH_NOARGS, "Stops the workers and frees the feed."},

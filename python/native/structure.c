@@ -29,6 +29,7 @@ enum {
 /* Set once by set_array_types. */
 static PyObject *array_type, *tensor_type; /* numpy.ndarray; torch.Tensor, or NULL */
 static PyObject *data_types;               /* {format: numpy.dtype} */
+static PyObject *short_types[128];         /* of formats with one letter: borrowed from data_types */
 static PyObject *make_tensor;              /* torch.from_numpy, or NULL */
 
 /* ---- encoding ---- */
@@ -69,6 +70,7 @@ static int write_text(writer *w, char type, const char *bytes, Py_ssize_t count)
 
 static bool is_plain_format(const char *format) {
     if (!format || strlen(format) >= MOST_FORMAT) return false;
+    if (format[0] > 0 && !format[1]) return short_types[(int)format[0]] != NULL;
     PyObject *known = PyDict_GetItemString(data_types, format);
     return known != NULL;
 }
@@ -235,7 +237,9 @@ static PyObject *read_array(reader *r) {
         PyErr_SetString(PyExc_RuntimeError, "the types of NumPy are not known");
         return NULL;
     }
-    PyObject *data_type = PyDict_GetItemString(data_types, format); /* borrowed */
+    bool is_short = format[0] > 0 && !format[1];
+    PyObject *data_type =
+        is_short ? short_types[(int)format[0]] : PyDict_GetItemString(data_types, format); /* borrowed */
     if (!data_type || rank > MOST_RANK || part < 1 || (uint64_t)part >= r->header->count) {
         PyErr_SetString(PyExc_ValueError, "the structure of a batch is damaged");
         return NULL;
@@ -366,6 +370,8 @@ PyObject *set_array_types(PyObject *module, PyObject *args) {
     if (!PyArg_ParseTuple(args, "OOOO", &array, &types, &tensor, &from_array)) return NULL;
     replace(&array_type, array);
     replace(&data_types, types);
+    for (int letter = 1; types != Py_None && letter < 128; ++letter)
+        short_types[letter] = PyDict_GetItemString(types, (const char[]){(char)letter, '\0'});
     replace(&tensor_type, tensor);
     replace(&make_tensor, from_array);
     Py_RETURN_NONE;

@@ -25,12 +25,17 @@ leat_status leati_places_create(leati_places **out, const leati_mapping_request 
     return LEAT_OK;
 }
 
+static bool take(leati_places *places, int i) {
+    if (atomic_load_explicit(&places->kept[i].state, memory_order_acquire) != LEATI_PLACE_SPARE) return false;
+    atomic_store_explicit(&places->kept[i].state, LEATI_PLACE_OF_SLOT, memory_order_relaxed);
+    return true;
+}
+
 int leati_places_take(leati_places *places) {
+    int latest = atomic_load_explicit(&places->latest, memory_order_relaxed);
+    if (take(places, latest)) return latest;
     for (int i = 0; i < places->count; ++i)
-        if (atomic_load_explicit(&places->kept[i].state, memory_order_acquire) == LEATI_PLACE_SPARE) {
-            atomic_store_explicit(&places->kept[i].state, LEATI_PLACE_OF_SLOT, memory_order_relaxed);
-            return i;
-        }
+        if (take(places, i)) return i;
     return -1;
 }
 
@@ -43,6 +48,7 @@ void leati_places_let_go(leati_places *places) {
 void leat_kept_release(leat_kept **kept) {
     if (!kept || !*kept) return;
     leati_places *places = (*kept)->places;
+    atomic_store_explicit(&places->latest, (int)(*kept - places->kept), memory_order_relaxed);
     atomic_store_explicit(&(*kept)->state, LEATI_PLACE_SPARE, memory_order_release);
     *kept = NULL;
     leati_places_let_go(places);

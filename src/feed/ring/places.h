@@ -20,6 +20,7 @@ struct leat_kept {
 typedef struct leati_places {
     leati_mapping mapping; /* the ring's memory */
     _Atomic int holders;   /* the feed, and each batch that is kept */
+    _Atomic int latest; /* the place that was released last: it is spare, and its memory is in the caches */
     int count;
     leat_kept kept[]; /* one for each place */
 } leati_places;
