@@ -48,12 +48,12 @@ def _load_for_forks(payload):
     source, described = _load(payload)
     gc.freeze()  # The collector would otherwise write to all objects, and each worker would have copies of them.
     gc.enable()
-    if getattr(source, "is_constant", False) and _can_be_immortal():
+    if getattr(source, "is_constant", False) and can_be_immortal():
         _native.make_immortal(source.data)
     return described
 
 
-def _can_be_immortal():
+def can_be_immortal():
     """Returns True for a CPython whose objects need not count references, with its usual layout of objects."""
     is_usual = sys.implementation.name == "cpython" and sys.maxsize > 1 << 32 and sys.byteorder == "little"
     has_lock = getattr(sys, "_is_gil_enabled", lambda: True)() and "t" not in sys.abiflags

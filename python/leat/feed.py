@@ -315,7 +315,7 @@ class Feed:
         return report.make_html(self)
 
     def verdict(self):
-        """Returns a sentence that says whether the caller waited for data."""
+        """Returns a sentence that says whether the caller waited for data, and what would help."""
         stats = self.stats()
         if stats["batches"] < 2:
             return "Too few batches were taken to tell."
@@ -324,6 +324,7 @@ class Feed:
         return (
             f"The caller waited {100 * share:.0f} % of the time for data"
             f" ({stats['batches']} batches in {elapsed:.2f} s, {stats['workers']} workers).{advice}"
+            f"{report.advise_on_memory(self)}"
         )
 
     # ---- the end ----

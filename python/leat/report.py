@@ -2,6 +2,7 @@
 """What a feed shows of itself: a progress display while its batches are taken, and a report for notebooks."""
 
 import html
+import os
 import shutil
 import sys
 import time
@@ -93,6 +94,84 @@ def progress(feed, file=None, every=0.1):
             line.show(describe(), end=True)
 
 
+# ---- the memory of worker processes ----
+
+_LEAST_PRIVATE = 64 << 20  # bytes; less is no reason for an advice
+
+
+def _read_children(pid):
+    found = []
+    try:
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{thread}/children") as file:
+                found += [int(word) for word in file.read().split()]
+    except OSError:
+        pass  # The process has ended.
+    return found
+
+
+def _read_memory(pid):
+    """Returns (bytes that no other process has, anonymous bytes) of a process; zeros if it has ended."""
+    private = anonymous = 0
+    try:
+        with open(f"/proc/{pid}/smaps_rollup") as file:
+            for line in file:
+                if line.startswith(("Private_Clean:", "Private_Dirty:")):
+                    private += int(line.split()[1]) << 10
+                elif line.startswith("Anonymous:"):
+                    anonymous += int(line.split()[1]) << 10
+    except OSError:
+        pass
+    return private, anonymous
+
+
+def _is_helper(pid):
+    try:
+        with open(f"/proc/{pid}/comm") as file:
+            return file.read() == "leat-helper\n"
+    except OSError:
+        return False
+
+
+def measure_memory():
+    """Returns (bytes that the worker processes have for themselves, bytes that they were forked with, their number).
+
+    The numbers are of all feeds of this process.
+    """
+    private = inherited = count = 0
+    for helper in filter(_is_helper, _read_children(os.getpid())):
+        workers = _read_children(helper)
+        count += len(workers)
+        inherited += _read_memory(helper)[1]
+        private += sum(_read_memory(pid)[0] for pid in workers)
+    return private, inherited, count
+
+
+def advise_on_memory(feed):
+    """Returns a sentence if reading the data seems to copy its objects into the workers, otherwise ""."""
+    if feed.kind not in ("process", "fork") or (feed.kind == "process" and _shares_objects(feed)):
+        return ""
+    private, inherited, count = measure_memory()
+    if private < _LEAST_PRIVATE or private < inherited / 2:
+        return ""
+    other = "use Python 3.12 or later" if sys.version_info < (3, 12) else "use kind='process' and no on_epoch_end"
+    return (
+        f" The {count} worker processes have {private / 1e6:.0f} MB for themselves, and were forked with"
+        f" {inherited / 1e6:.0f} MB: Python counts references inside of each object, so a worker that reads objects"
+        f" receives copies of them. Keep such data in arrays instead of lists, {other}, or set max_worker_rss."
+    )
+
+
+def _shares_objects(feed):
+    """Returns True if the helper makes the data's objects immortal."""
+    from leat import _helper
+
+    return _helper.can_be_immortal() and feed._source.is_constant
+
+
+# ---- HTML ----
+
+
 def _bar(share):
     """Returns an inline picture of the share of the time that the caller waited."""
     width, height = 320, 18
@@ -119,6 +198,7 @@ def make_html(feed):
         ("waiting for a batch, median / 99 %", f"{stats['wait'][0] / 1e6:.3g} / {stats['wait'][2] / 1e6:.3g} ms"),
         ("memory of the ring", f"{stats['ring_bytes'] / 1e6:.1f} MB"),
         ("copied", f"{stats['copied']:,}"),
+        ("memory of the workers' own", f"{measure_memory()[0] / 1e6:.1f} MB"),
         ("deaths, late, replaced", f"{stats['worker_deaths']}, {stats['timeouts']}, {stats['replaced']}"),
         ("retries, skipped", f"{stats['retries']}, {stats['skips']}"),
     ]

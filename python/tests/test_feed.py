@@ -572,6 +572,17 @@ class Figures(unittest.TestCase):
             self.assertEqual(len(feed), 20)
             self.assertIn("1 workers", repr(feed))
 
+    def test_advice_on_memory(self):
+        from leat import report
+
+        with leat.Feed(data_sets.Leaking(30), workers=1, kind="fork", seed=1) as feed:
+            batches = [next(iter(feed))]
+            self.assertEqual(report.advise_on_memory(feed), "")
+            batches += list(feed)
+            self.assertGreater(report.measure_memory()[0], 64 << 20)
+            self.assertRegex(feed.verdict(), r"worker processes have \d+ MB for themselves.*max_worker_rss")
+        self.assertEqual(report.measure_memory()[2], 0)
+
     def test_trace(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "trace.json")
