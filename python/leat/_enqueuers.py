@@ -50,6 +50,19 @@ def finish_pass(feed):
         feed._ended = True
 
 
+_QUEUE_OF_GENERATOR = 64
+_LONGEST_QUEUE = 4096
+
+
+def _limit_queue(count):
+    """Returns the batches made ahead for max_queue_size=0.  count: batches of a pass, or None."""
+    return min(count, _LONGEST_QUEUE) if count else _QUEUE_OF_GENERATOR
+
+
+def _find_queue(data):
+    return _limit_queue(len(data) if hasattr(data, "__len__") else None)
+
+
 class SequenceEnqueuer:
     """What the enqueuers have in common: start(), get(), stop() and is_running()."""
 
@@ -83,13 +96,14 @@ class SequenceEnqueuer:
     def start(self, workers=1, max_queue_size=10):
         """Starts the workers.
 
-        workers: the number of threads or processes.  max_queue_size: batches made ahead; 0: 64.
+        workers: the number of threads or processes.  max_queue_size: batches made ahead; 0: as many as a pass has, but
+        64 of a generator, which could fill the memory.
         """
         if self._running:
             raise RuntimeError("the enqueuer runs already: call stop() before start()")
         self.workers = workers
         self._stopped = threading.Event()
-        self._feeds = self._open(workers, max_queue_size or 64)
+        self._feeds = self._open(workers, max_queue_size or _find_queue(self.sequence))
         self._running = True
 
     def get(self):
@@ -386,7 +400,7 @@ class PyDatasetEnqueuer(SequenceEnqueuer):
             raise ValueError("The PyDataset has length 0")
         endless = not self._hooks
         data = _Epochs(self.py_dataset, count, self.shuffle, epoch, self._shards, self._shard, endless)
-        options = dict(workers=self.workers, max_queue_size=self.max_queue_size or 64, seed=_draw_seed())
+        options = dict(workers=self.workers, max_queue_size=self.max_queue_size or _limit_queue(count), seed=_draw_seed())
         if self.use_multiprocessing:
             return [_open_processes(data, None, **options)]
         return [Feed(data, kind="thread", **options)]

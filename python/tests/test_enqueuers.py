@@ -57,6 +57,22 @@ class Ordered(unittest.TestCase):
             self.assertFalse(enqueuer.is_running())
             self.assertEqual(take(batches, 1), [])
 
+    def test_a_queue_without_bound_has_a_pass(self):
+        made = threading.Semaphore(0)
+
+        class Counted:
+            def __len__(self):
+                return 100
+
+            def __getitem__(self, index):
+                made.release()
+                return index
+
+        enqueuer, batches = self.open(Counted(), queue=0)
+        for _ in range(100):
+            self.assertTrue(made.acquire(timeout=30))  # Nothing was taken.
+        self.assertEqual(take(batches, 200), [*range(100)] * 2)
+
     def test_shuffle_is_that_of_keras(self):
         random.seed(3)
         expected = []
@@ -173,6 +189,16 @@ class Generators(unittest.TestCase):
     def test_threads_share_an_iterator(self):
         _, batches = self.open(Locked(range(40)))
         self.assertEqual(sorted(take(batches, 100)), list(range(40)))
+
+    def test_a_queue_without_bound_ends_somewhere(self):
+        generator = itertools.count()
+        enqueuer = GeneratorEnqueuer(generator)
+        enqueuer.start(1, 0)
+        self.addCleanup(enqueuer.stop)
+        self.assertEqual(take(enqueuer.get(), 300), [*range(300)])
+        time.sleep(0.2)
+        enqueuer.stop()
+        self.assertLess(next(generator), 300 + 80)
 
     def test_processes_have_copies_that_take_turns(self):
         _, batches = self.open((value for value in range(10)), use_multiprocessing=True)
