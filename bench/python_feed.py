@@ -4,7 +4,7 @@
 
     bench/peers/setup torch keras3           once: the peers' environments, under build
     cmake --preset release -DLEAT_PYTHON=ON && cmake --build --preset release --target leat_python
-    bench/python_feed.py [--rounds 3] [--json FILE] [--rows 38MB,first ...]
+    bench/python_feed.py [--rounds 3] [--json FILE] [--rows 38MB,first ...] [--photographs FOLDER]
 
 The loaders take turns, each in a process of its own; figures are medians of the rounds.  All have two worker processes
 and the same data set, whose batches are NumPy arrays that exist already.  A loader that is not installed is left out,
@@ -27,8 +27,11 @@ GOALS = {  # row: {peer: how many times as fast as the peer leat shall be}
     "4.8MB": {"torch": 5, "keras": 15},
     "38MB": {"torch": 4, "keras": 10},
     "passes": {"torch-fresh": 50, "torch": 1},
+    "images": {"torch": 1.5, "stateful": 1.5},
 }
-UNITS = {"first": "ms", "passes": "ms", "leave": "ms", "killed": "ms", "scaling": "x", "memory": "%"}
+UNITS = {"first": "ms", "passes": "ms", "leave": "ms", "killed": "ms", "scaling": "x", "memory": "%", "images": "ms"}
+PATIENCE = 20  # seconds after which a measurement ends with the batches that it has seen
+PICTURES_OF_A_BATCH = 32
 LOADERS = ("leat", "torch", "torch-fresh", "stateful", "keras")
 
 
@@ -91,6 +94,28 @@ class Objects(Ready):
         for name in self.names[index * 1000 : index * 1000 + 1000]:
             len(name)
         return self.x
+
+
+class Photographs:
+    """JPEGs in a folder for each class, as torch.utils.data wants them; Pillow decodes and resizes them."""
+
+    def __init__(self, folder):
+        self.paths = sorted(
+            (os.path.join(folder, label, name), number)
+            for number, label in enumerate(sorted(os.listdir(folder)))
+            for name in os.listdir(os.path.join(folder, label))
+        )
+
+    def __len__(self):
+        return len(self.paths)
+
+    def __getitem__(self, index):
+        import numpy
+        from PIL import Image
+
+        path, label = self.paths[index]
+        with Image.open(path) as image:
+            return numpy.array(image.convert("RGB").resize((224, 224), Image.BILINEAR)), label
 
 
 # ---- loaders ----
@@ -164,18 +189,18 @@ class Keras:
                 return data[index]
 
         self.length = len(data)
-        self.enqueuer = OrderedEnqueuer(Own(workers=workers, use_multiprocessing=True, max_queue_size=queue))
-        self.batches = None
+        own = Own(workers=workers, use_multiprocessing=True, max_queue_size=queue)
+        self.enqueuer = OrderedEnqueuer(own, workers, True, queue)
 
     def run_pass(self):
-        if self.batches is None:
-            self.enqueuer.start()
-            self.batches = self.enqueuer.get()
+        self.enqueuer.start()  # as its adapter does in on_epoch_begin
+        batches = self.enqueuer.get()
         for _ in range(self.length):
-            yield next(self.batches)
+            yield next(batches)
+        self.enqueuer.stop()
 
     def close(self):
-        self.enqueuer.stop()
+        pass
 
 
 CLASSES = {"leat": Leat, "torch": Torch, "torch-fresh": TorchFresh, "stateful": Stateful, "keras": Keras}
@@ -184,20 +209,76 @@ CLASSES = {"leat": Leat, "torch": Torch, "torch-fresh": TorchFresh, "stateful": 
 # ---- measurements, in a process of their own ----
 
 
+def time_batches(loader, passes):
+    """Returns the us per batch from the first batch of each pass to its last one; slow loaders deliver fewer batches."""
+    taken, elapsed, limit = 0, 0.0, time.perf_counter() + PATIENCE
+    for _ in range(passes):
+        begun = now = None
+        for _ in loader.run_pass():
+            now = time.perf_counter()
+            if begun is None:
+                begun = now
+                continue
+            taken += 1
+            if now > limit and taken >= 8:
+                break
+        elapsed += now - begun
+        if now > limit:
+            return {"us": elapsed / taken * 1e6, "batches": taken}
+    loader.close()
+    return {"us": elapsed / taken * 1e6, "batches": taken}
+
+
 def measure_payload(make, row, queue):
-    """Returns the us per batch after the first pass, and the same on this thread's clock."""
+    """Returns the us per batch after the first pass."""
     payload, count = PAYLOADS[row]
-    count = max(12, count // (1 if make is Leat else 8))  # The peers take long for each batch.
+    count = max(12, count // {Leat: 1, Keras: 16}.get(make, 8))  # The peers take long for each batch.
     loader = make(Ready(payload, count), queue=queue)
     for _ in loader.run_pass():
         pass
-    start, cpu = time.perf_counter(), time.thread_time()
-    for _ in range(3):
-        for _ in loader.run_pass():
-            pass
-    elapsed, used = time.perf_counter() - start, time.thread_time() - cpu
-    loader.close()
-    return {"us": elapsed / 3 / count * 1e6, "cpu": used / 3 / count * 1e6}
+    return time_batches(loader, 3)
+
+
+def measure_images(make, row, queue):
+    """Returns the us per batch of a training loop of torch over a folder of JPEGs, with a small convolutional network."""
+    import torch
+
+    torch.set_num_threads(1)
+    folder = os.environ["LEAT_PHOTOGRAPHS"]
+    if make is Leat:
+        import leat
+
+        source = leat.source(f"images:{folder}?size=224x224", batch_size=PICTURES_OF_A_BATCH)
+        loader = leat.Feed(source, workers=2, shuffle=True, seed=1)
+    else:
+        loader = make.load(
+            Photographs(folder), batch_size=PICTURES_OF_A_BATCH, shuffle=True, num_workers=2, persistent_workers=True
+        )
+    model = torch.nn.Sequential(
+        torch.nn.Conv2d(3, 8, 7, stride=8), torch.nn.ReLU(), torch.nn.AdaptiveAvgPool2d(4), torch.nn.Flatten(),
+        torch.nn.Linear(128, 4),
+    )
+    optimizer = torch.optim.SGD(model.parameters(), 0.01)
+
+    class Training:
+        def run_pass(self):
+            for x, y in loader:
+                x, y = torch.as_tensor(x), torch.as_tensor(y).reshape(-1)
+                values = x.permute(0, 3, 1, 2).float() / 255
+                loss = torch.nn.functional.cross_entropy(model(values), y.long())
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+                yield loss.item()
+
+        def close(self):
+            if make is Leat:
+                loader.close()
+                source.close()
+
+    for _ in Training().run_pass():
+        pass
+    return time_batches(Training(), 3)
 
 
 def measure_consumer(make, row, queue):
@@ -219,7 +300,13 @@ def measure_consumer(make, row, queue):
     return {"us": statistics.median(times)}
 
 
+def import_all(make):
+    """Imports what the loader needs: a program has done that when it opens a loader."""
+    make(Ready(64, 1), workers=0 if make is not Keras else 1, queue=1).close()
+
+
 def measure_first(make, row, queue):
+    import_all(make)
     start = time.perf_counter()
     loader = make(Ready(4096, 100))
     batches = loader.run_pass()
@@ -332,6 +419,7 @@ MEASURES = {
     "killed": measure_killed,
     "scaling": measure_scaling,
     "memory": measure_memory,
+    "images": measure_images,
 }
 
 
@@ -419,8 +507,8 @@ def choose_loaders(row, found):
     skipped = {"killed": ("torch-fresh", "stateful", "keras"), "consumer": ("torch-fresh", "stateful")}.get(row, ())
     if row in PAYLOADS:
         skipped = ("torch-fresh",)
-    if row == "leave":
-        skipped = ("keras",)
+    if row in ("leave", "images"):
+        skipped = ("keras",) if row == "leave" else ("keras", "torch-fresh")
     return [loader for loader in LOADERS if loader in found and loader not in skipped]
 
 
@@ -501,7 +589,12 @@ def main():
     parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
     parser.add_argument("--copy", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--queue", type=int, default=10, help=argparse.SUPPRESS)
+    parser.add_argument("--photographs", help="for the row images: a folder of JPEGs for each class, bench/photographs")
     options = parser.parse_args()
+    if options.photographs:
+        os.environ["LEAT_PHOTOGRAPHS"] = os.path.abspath(options.photographs)
+    elif not options.one:
+        options.rows = ",".join(row for row in options.rows.split(",") if row != "images")
     if options.one:
         measure_one(*options.one, options.queue)
     if options.copy:

@@ -48,9 +48,28 @@ def _load_for_forks(payload):
     source, described = _load(payload)
     gc.freeze()  # The collector would otherwise write to all objects, and each worker would have copies of them.
     gc.enable()
+    _import_late(source)
     if getattr(source, "is_constant", False) and can_be_immortal():
         _native.make_immortal(source.data)
     return described
+
+
+def _import_late(source):
+    """Imports numpy.random when all workers have been forked: those that replace dead ones need not do it then."""
+    info = getattr(source, "info", None)
+    left = [info.workers if info is not None else 0]
+
+    def count_fork():
+        left[0] -= 1
+        if left[0] == 0 and "numpy" in sys.modules and "numpy.random" not in sys.modules:
+            import numpy.random  # noqa: F401
+
+    if left[0] and not _prepared_forks:
+        _prepared_forks.append(count_fork)
+        os.register_at_fork(after_in_parent=count_fork)
+
+
+_prepared_forks = []
 
 
 def can_be_immortal():

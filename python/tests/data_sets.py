@@ -261,7 +261,7 @@ class Slow(Batches):
         return index
 
 
-class Unloadable(Batches):
+class Unopenable(Batches):
     """Can be pickled, but not unpickled in a worker's interpreter."""
 
     def __reduce__(self):

@@ -103,7 +103,7 @@ def random_stops(count):
     gc.collect()
     before = resources()
     for number in range(count):
-        kind = generator.choice(["process", "process", "thread", "fork"])
+        kind = generator.choice(["process", "process", "spawn", "thread", "fork"])
         data = generator.choice([data_sets.Batches, data_sets.Epochs, lambda: data_sets.Slow(20, 0.02)])()
         feed = leat.Feed(data, kind=kind, workers=generator.randrange(4), seed=number)
         how = generator.randrange(6)
@@ -117,7 +117,7 @@ def random_stops(count):
                     next(iter(feed))
             if how == 3 and workers():
                 os.kill(workers()[0], signal.SIGKILL)
-            if how == 4 and kind == "process" and children(os.getpid()):
+            if how == 4 and kind in ("process", "spawn") and children(os.getpid()):
                 os.kill(children(os.getpid())[0], signal.SIGKILL)
                 next(iter(feed))
         except (leat.StoppedError, leat.WorkerError, leat.Error, StopIteration):

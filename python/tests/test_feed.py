@@ -300,7 +300,7 @@ class Faults(unittest.TestCase):
 
     def test_data_that_cannot_be_unpickled(self):
         for kind in ("process", "spawn"):
-            with silent_errors(), leat.Feed(data_sets.Unloadable(), kind=kind) as feed:
+            with silent_errors(), leat.Feed(data_sets.Unopenable(), kind=kind) as feed:
                 with self.assertRaisesRegex(leat.Error, "this data is for one process"):
                     next(iter(feed))
 
