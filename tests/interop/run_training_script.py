@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs a public training script with Fashion-MNIST as its data, and optionally with some lines changed.
 
-run_training_script.py FILE [--replace OLD NEW]... [--samples N] [--seed N] [-- arguments of the script]
+run_training_script.py FILE [--replace OLD NEW]... [--samples N] [--seed N] [--threads N] [-- arguments of the script]
     --replace: replaces OLD, which must stand in the file, by NEW; \\n stands for a line feed
     --samples: the number of training samples, and of test samples at most
+    --threads: of TensorFlow; default 1, so that it adds in the same order; 0: its default
 Needs Debian's dataset-fashion-mnist (or its four files in the folder $FASHION_MNIST) and what the script needs.  The loaders of
 keras.datasets and torchvision.datasets for MNIST and CIFAR-10 are replaced: CIFAR-10 is Fashion-MNIST with margins and
-three channels.  The generators of Python, NumPy and the library are seeded first, and
-TensorFlow has one thread, so that it adds in the same order.  Prints the logs of each epoch of
+three channels.  The generators of Python, NumPy and the library are seeded first.  Prints the logs of each epoch of
 Keras with all digits.  The script is not part of leat: it comes from its repository."""
 import argparse
 import gzip
@@ -44,19 +44,18 @@ def load_color(samples):
     )
 
 
-def use_one_thread():
-    """Lets TensorFlow add in the same order in each run."""
+def set_threads(threads):
     import tensorflow
 
-    tensorflow.config.threading.set_intra_op_parallelism_threads(1)
-    tensorflow.config.threading.set_inter_op_parallelism_threads(1)
+    tensorflow.config.threading.set_intra_op_parallelism_threads(threads)
+    tensorflow.config.threading.set_inter_op_parallelism_threads(threads)
 
 
-def prepare_keras(seed, samples):
+def prepare_keras(seed, samples, threads):
     import keras
 
     if keras.backend.backend() == "tensorflow":
-        use_one_thread()
+        set_threads(threads)
 
     for name, function in (("mnist", load), ("fashion_mnist", load), ("cifar10", load_color)):
         module = importlib.import_module("keras.datasets." + name)
@@ -76,7 +75,7 @@ def prepare_keras(seed, samples):
     keras.callbacks.History.on_epoch_end = on_epoch_end
 
 
-def prepare_torch(seed, samples):
+def prepare_torch(seed, samples, threads):
     import torch
     from torchvision import datasets
 
@@ -93,6 +92,7 @@ def main():
     parser.add_argument("--replace", nargs=2, action="append", default=[])
     parser.add_argument("--samples", type=int, default=60000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--threads", type=int, default=1)
     own, rest = sys.argv[1:], []
     if "--" in own:
         own, rest = own[: own.index("--")], own[own.index("--") + 1 :]
@@ -105,7 +105,7 @@ def main():
             sys.exit(f"{arguments.file} has no text {old!r}")
         text = text.replace(old, new)
     is_torch = "import torch\n" in text and "keras" not in text
-    (prepare_torch if is_torch else prepare_keras)(arguments.seed, arguments.samples)
+    (prepare_torch if is_torch else prepare_keras)(arguments.seed, arguments.samples, arguments.threads)
     sys.argv = [arguments.file, *rest]
     exec(compile(text, arguments.file, "exec"), {"__name__": "__main__", "__file__": arguments.file})
 
