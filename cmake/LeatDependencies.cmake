@@ -4,8 +4,12 @@ find_package(Threads REQUIRED)
 if(DEFINED SKBUILD AND NOT LEAT_FEED_ONLY)
   set(missing "")
   find_package(PkgConfig)
-  foreach(needed IN ITEMS "jansson>=2.13 libjansson-dev" "zlib zlib1g-dev" "hdf5-serial libhdf5-dev"
-      "libxxhash>=0.8 libxxhash-dev" "libmd libmd-dev")
+  set(modules "jansson>=2.13 libjansson-dev" "zlib zlib1g-dev" "hdf5-serial libhdf5-dev"
+    "libxxhash>=0.8 libxxhash-dev" "libmd libmd-dev")
+  if(LEAT_PICTURES)
+    list(APPEND modules "libjpeg libjpeg62-turbo-dev" "libpng libpng-dev" "libwebp libwebp-dev" "libtiff-4>=4.5 libtiff-dev")
+  endif()
+  foreach(needed IN LISTS modules)
     string(REPLACE " " ";" needed "${needed}")
     list(GET needed 0 module)
     list(GET needed 1 package)
@@ -22,6 +26,10 @@ if(DEFINED SKBUILD AND NOT LEAT_FEED_ONLY)
   find_library(DNNL_LIBRARY dnnl)
   if(LEAT_ONEDNN AND NOT DNNL_LIBRARY)
     string(APPEND missing " libdnnl-dev")
+  endif()
+  find_library(GIF_LIBRARY gif)
+  if(LEAT_PICTURES AND NOT GIF_LIBRARY)
+    string(APPEND missing " libgif-dev")
   endif()
   if(missing)
     message(FATAL_ERROR "leat needs libraries that were not found.  Debian's packages of them:\n"
@@ -44,11 +52,12 @@ pkg_check_modules(xxhash REQUIRED libxxhash>=0.8) # its header alone
 # The libraries of picture formats, as the target leat_pictures.
 add_library(leat_pictures INTERFACE)
 if(LEAT_PICTURES)
-  pkg_check_modules(pictures REQUIRED IMPORTED_TARGET libjpeg libpng libwebp libwebpdemux libtiff-4>=4.5)
+  pkg_check_modules(pictures REQUIRED IMPORTED_TARGET libjpeg libpng libwebp libwebpdemux)
+  pkg_check_modules(tiff REQUIRED IMPORTED_TARGET libtiff-4>=4.5) # apart: its own folder has precedence, if there is one
   find_path(GIF_INCLUDE_DIR gif_lib.h REQUIRED) # giflib has no .pc file
   find_library(GIF_LIBRARY gif REQUIRED)
   target_include_directories(leat_pictures SYSTEM INTERFACE ${GIF_INCLUDE_DIR})
-  target_link_libraries(leat_pictures INTERFACE PkgConfig::pictures ${GIF_LIBRARY})
+  target_link_libraries(leat_pictures INTERFACE PkgConfig::tiff PkgConfig::pictures ${GIF_LIBRARY})
 endif()
 
 if(LEAT_ONEDNN)

@@ -51,6 +51,14 @@ static int visit(PyObject *object, void *user) {
     return 0;
 }
 
+/* PyObject_IS_GC(), which the limited API lacks. */
+static bool is_collected(PyObject *object) {
+    PyTypeObject *type = Py_TYPE(object);
+    if (!(PyType_GetFlags(type) & Py_TPFLAGS_HAVE_GC)) return false;
+    inquiry is_gc = (inquiry)PyType_GetSlot(type, Py_tp_is_gc);
+    return !is_gc || is_gc(object);
+}
+
 PyObject *make_immortal(PyObject *module, PyObject *root) {
     (void)module;
     walk w = {0};
@@ -58,7 +66,7 @@ PyObject *make_immortal(PyObject *module, PyObject *root) {
     while (w.count > 0) {
         PyObject *object = w.stack[--w.count];
         traverseproc traverse = (traverseproc)PyType_GetSlot(Py_TYPE(object), Py_tp_traverse);
-        if (traverse && PyObject_IS_GC(object)) traverse(object, visit, &w);
+        if (traverse && is_collected(object)) traverse(object, visit, &w);
     }
     PyMem_Free(w.stack);
     if (w.failed) return PyErr_NoMemory();
