@@ -440,7 +440,7 @@ class Programs(unittest.TestCase):
             "    threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
             "    with leat.Feed(data_sets.Slow(100, 30)) as feed:\n"
             "        try: next(iter(feed))\n"
-            "        except KeyboardInterrupt: print('interrupted')\n"
+            "        except KeyboardInterrupt: print('interrupted', flush=True)\n"
             "        os._exit(0)\n"
         )
         start = time.monotonic()

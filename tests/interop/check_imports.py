@@ -1,21 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Uses leat, TensorFlow, PyTorch and h5py in one process, imported in every order.
+"""Uses leat, TensorFlow, PyTorch and h5py in one process, imported in every order, and JAX and Pillow beside them.
 
 usage: check_imports.py [--global] [MODULE...]
-MODULE: those to import beside leat; default: tensorflow, torch and h5py, as far as they are installed.
+MODULE: modules whose every order is tried, beside leat; default: tensorflow, torch and h5py, as far as they are installed.
 --global: every module makes its symbols visible to all others, as programs with MPI do.
-Each order runs in a process of its own, which imports all modules, uses each of them, and uses each again.
+Each order runs in a process of its own, which imports all modules, uses each of them, and uses each again.  JAX and Pillow,
+as far as they are installed and not named, are imported at a place that changes from one order to the next.
 """
 
 import importlib
 import importlib.util
 import itertools
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 
 MODULES = ("tensorflow", "torch", "h5py")
+FURTHER = ("jax", "PIL.Image")
+PICTURES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden", "pictures")
+FORMATS = (".gif", ".jpg", ".png", ".tif", ".webp")
 MODEL = """{"class_name": "Sequential", "config": {"name": "m", "layers": [
   {"class_name": "Conv2D", "config": {"name": "c", "filters": 3, "kernel_size": [5, 5], "groups": 3,
     "batch_input_shape": [null, 16, 16, 3]}},
@@ -41,7 +46,48 @@ def use_leat(folder):
     with leat.Feed(list(images), workers=2, kind="thread") as feed:
         assert sum(1 for _ in feed) == 64
     assert numpy.array_equal(before, after)
-    return before.tobytes()
+    return before.tobytes() + read_pictures(folder)
+
+
+def read_pictures(folder):
+    """Returns the pixels of pictures of all formats, which a feed of leat has decoded."""
+    import leat
+    import numpy
+
+    names = pictures()
+    if not os.path.isdir(os.path.join(folder, "pictures")):
+        os.mkdir(os.path.join(folder, "pictures"))
+        for name in names:
+            shutil.copy(os.path.join(PICTURES, name), os.path.join(folder, "pictures"))
+    spec = f"images:{folder}/pictures?size=32x32&labels=none"
+    with leat.Feed(leat.source(spec, 2), workers=2) as feed:
+        batches = [numpy.array(batch) for batch in feed]
+    assert sum(len(batch) for batch in batches) == len(names)
+    return b"".join(batch.tobytes() for batch in batches)
+
+
+def pictures():
+    """Returns the names of two pictures of each format."""
+    names = sorted(os.listdir(PICTURES))
+    return [name for ending in FORMATS for name in [item for item in names if item.endswith(ending)][:2]]
+
+
+def use_pillow(folder):
+    from PIL import Image
+
+    contents = []
+    for name in pictures():
+        with Image.open(os.path.join(PICTURES, name)) as image:
+            contents.append(image.convert("RGB").tobytes())
+    return b"".join(contents)
+
+
+def use_jax(folder):
+    import jax
+    import numpy
+
+    square = jax.numpy.arange(10000, dtype="float32").reshape(100, 100) / 10000
+    return numpy.asarray(square @ square).tobytes()
 
 
 def use_torch(folder):
@@ -82,6 +128,7 @@ def use_all(order):
 
     leat.Model  # loads the trainer
     users = {"leat": use_leat, "torch": use_torch, "tensorflow": use_tensorflow, "h5py": use_h5py}
+    users.update({"jax": use_jax, "PIL.Image": use_pillow})
     with tempfile.TemporaryDirectory() as folder:
         first = {module: users[module](folder) for module in order}
         for module in reversed(order):
@@ -95,16 +142,24 @@ def use_all(order):
     print("passed", len(first["leat"]), hash(first["leat"]))
 
 
+def is_installed(module):
+    return importlib.util.find_spec(module.split(".")[0]) is not None
+
+
 def main(arguments):
     shared = "--global" in arguments
     modules = [item for item in arguments if not item.startswith("--")] or MODULES
-    installed = [module for module in modules if importlib.util.find_spec(module)]
+    installed = [module for module in modules if is_installed(module)]
+    further = [module for module in FURTHER if is_installed(module) and module not in installed]
     for module in sorted(set(modules) - set(installed)):
         print(f"check_imports: {module} is not installed, and left out")
     environment = dict(os.environ, TF_CPP_MIN_LOG_LEVEL="3", PYTHONHASHSEED="0")
     failures, seen = 0, set()
     orders = list(itertools.permutations(["leat", *installed]))
-    for order in orders:
+    for number, order in enumerate(orders):
+        for place, module in enumerate(further):
+            position = (number + 2 * place) % (len(order) + 1)
+            order = (*order[:position], module, *order[position:])
         script = f"import sys; sys.path.insert(0, {os.path.dirname(os.path.abspath(__file__))!r}); "
         script += "import os; sys.setdlopenflags(os.RTLD_NOW | os.RTLD_GLOBAL); " if shared else ""
         script += f"import check_imports; check_imports.use_all({list(order)!r})"
