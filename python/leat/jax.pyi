@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: Apache-2.0
+from typing import Any, Iterable, Iterator
+
+# sharding: a jax.sharding.Sharding, a jax.Device, a nesting of them, or None.
+def iterate(feed: Iterable[Any], sharding: Any = None, prefetch: int = 2) -> Iterator[Any]: ...
+def put(batch: Any, sharding: Any = None) -> Any: ...
