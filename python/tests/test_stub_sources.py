@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The stubs (.pyi) have the functions, arguments, defaults, classes and attributes of the sources.
 
-The files are compared as text, so that modules for packages that are not installed (torch, keras, jax) are compared, too.
+The files are compared as text, so that modules for packages that are not installed (torch, keras) are compared, too.
 test_stubs.py compares the stubs with the modules as they are imported.
 """
 
@@ -78,7 +78,8 @@ def compare_functions(where, stub, source):
     if decorators(stub) != decorators(source):
         problems.append(f"{where}: decorators {decorators(stub)} in the stub, {decorators(source)} in the source")
     if stub_arguments(stub) != stub_arguments(source):
-        problems.append(f"{where}: arguments {stub_arguments(stub)} in the stub, {stub_arguments(source)} in the source")
+        pair = stub_arguments(stub), stub_arguments(source)
+        problems.append(f"{where}: arguments {pair[0]} in the stub, {pair[1]} in the source")
     if [item.arg for item in stub.args.kwonlyargs] != [item.arg for item in source.args.kwonlyargs]:
         problems.append(f"{where}: other keyword-only arguments than in the source")
     of_source = constant_defaults(source)
@@ -174,7 +175,8 @@ class StubSources(unittest.TestCase):
 
     def test_the_comparison_notices(self):
         source = "__all__ = ['f', 'C']\ndef f(a, b=1, *, c=2): pass\nclass C:\n"
-        source += "    def __init__(self): self.size = 1\n    @property\n    def p(self): pass\n    def m(self, x): pass\n"
+        source += "    def __init__(self): self.size = 1\n"
+        source += "    @property\n    def p(self): pass\n    def m(self, x): pass\n"
         good = "def f(a: int, b: int = 1, *, c: int = 2) -> None: ...\nclass C:\n    size: int\n"
         good += "    def __init__(self) -> None: ...\n    @property\n    def p(self) -> int: ...\n"
         good += "    def m(self, x: int) -> None: ...\n"

@@ -2,10 +2,10 @@
 """Uses leat, TensorFlow, PyTorch and h5py in one process, imported in every order, and JAX and Pillow beside them.
 
 usage: check_imports.py [--global] [MODULE...]
-MODULE: modules whose every order is tried, beside leat; default: tensorflow, torch and h5py, as far as they are installed.
+MODULE: modules whose every order is tried, beside leat; default: tensorflow, torch and h5py, if installed.
 --global: every module makes its symbols visible to all others, as programs with MPI do.
-Each order runs in a process of its own, which imports all modules, uses each of them, and uses each again.  JAX and Pillow,
-as far as they are installed and not named, are imported at a place that changes from one order to the next.
+Each order runs in a process of its own, which imports all modules, uses each of them, and uses each again.  JAX and
+Pillow, if they are installed, are imported at a place that changes from one order to the next.
 """
 
 import importlib
