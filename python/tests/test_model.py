@@ -621,6 +621,7 @@ class Errors(unittest.TestCase):
             "except KeyboardInterrupt:\n"
             "    print('interrupted', model.predict(x).shape)\n"
         )
+        self.addCleanup(process.kill)  # It would train for ever if a check fails.
         self.assertEqual(process.stdout.readline(), "begun\n")
         time.sleep(0.5)
         process.send_signal(signal.SIGINT)
