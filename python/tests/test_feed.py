@@ -649,6 +649,7 @@ class Figures(unittest.TestCase):
         )
         self.assertEqual(once.best["kind"], "thread")
 
+    @unittest.skipUnless(hasattr(numpy, "from_dlpack"), "this NumPy has no from_dlpack")
     def test_arrays_are_passed_on_without_a_copy(self):
         with leat.Feed(data_sets.Growing()) as feed:
             for batch in feed:
