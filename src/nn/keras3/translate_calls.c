@@ -64,7 +64,8 @@ static bool is_function(const json_t *item) {
 
 static const char *const mask_functions[] = {"ConvertToTensor", "NotEqual",     "Any",      "All",
                                              "LogicalAnd",      "ExpandDims",   "Cast",     "Concatenate",
-                                             "BroadcastTo",     "Broadcast_to", "OnesLike", "Squeeze"};
+                                             "BroadcastTo",     "Broadcast_to", "OnesLike", "Squeeze",
+                                             "LogicalOr",       "ZerosLike"};
 
 static bool is_mask_function(const json_t *item) {
     for (size_t i = 0; i < sizeof mask_functions / sizeof mask_functions[0]; ++i)
@@ -99,11 +100,13 @@ static bool are_implicit_masks(const json_t *layers, const json_t *list, int dep
     return all;
 }
 
-/* True for a mask that 2.3.1 computes by itself: x != 0 for the input x of an Embedding or Masking, and functions
- * of such masks. */
+/* True for a mask that leat's layers compute by themselves: x != 0 for the input x of an Embedding or Masking, and
+ * functions of such masks. */
 static bool is_implicit_mask(const json_t *layers, const json_t *value, int depth) {
     const json_t *maker = maker_of(layers, value), *args = json_object_get(first_call(maker), "args");
     if (!is_mask_function(maker) || depth > 64) return false;
+    if (is_class(maker, "OnesLike") || is_class(maker, "ZerosLike"))
+        return true; /* for an input without a mask */
     return is_class(maker, "NotEqual") ? makes_mask_of(layers, json_array_get(args, 0))
                                        : are_implicit_masks(layers, args, depth + 1);
 }

@@ -10,6 +10,7 @@
 #include "nn/layers/recurrence.h"
 #include "nn/layers/types.h"
 #include "nn/model/export.h"
+#include "nn/model/export_masks.h"
 
 static leat_status no_memory(const leat_model *model, leat_error *err) {
     return leati_fail(err, LEAT_ENOMEM, "no memory for the configuration of model '%s'", model->name);
@@ -377,6 +378,8 @@ static leat_status whole_model(const leat_model *model, leati_keras3_form form, 
 
 leat_status leati_keras3_model(const leat_model *model, leati_keras3_form form, json_t **out,
                                leat_error *err) {
+    *out = NULL;
+    LEATI_TRY(leati_keras3_check_masks(model, err));
     LEATI_TRY(whole_model(model, form, out, err));
     bool set = true;
     if (form == LEATI_KERAS3_H5) {

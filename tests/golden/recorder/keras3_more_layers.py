@@ -158,7 +158,34 @@ def dropped():
     one_mask("mask_spatial", "SpatialDropout1D", lambda: L.SpatialDropout1D(0.0), lambda: L.GRU(3))
 
 
+def joined():
+    """Masks of several inputs; BatchNormalization by the steps that count."""
+    words = [np.array([[1, 2, 3, 0, 0], [4, 5, 1, 2, 0], [3, 1, 0, 0, 0]]),
+             np.array([[2, 0, 0, 0, 0], [4, 0, 1, 2, 3], [3, 1, 2, 0, 0]])]
+
+    def two(name, class_name, make, second=True):
+        def build():
+            x, z = L.Input((5,), name="x"), L.Input((5,), name="z")
+            a = L.Embedding(6, 3, mask_zero=True, name="a")(x)
+            b = L.Embedding(6, 3, mask_zero=second, name="b")(z)
+            return [x, z], L.Dense(2)(L.GlobalAveragePooling1D()(make()([a, b])))
+        functional(name, class_name, build, inputs=words)
+    for kind in (L.Add, L.Subtract, L.Multiply, L.Average, L.Maximum, L.Minimum):
+        two("mask_" + kind.__name__.lower(), kind.__name__, kind)
+    two("mask_add_one", "Add", L.Add, False)
+    two("mask_concatenate", "Concatenate", L.Concatenate)
+    two("mask_concatenate_one", "Concatenate", L.Concatenate, False)
+    two("mask_concatenate_steps", "Concatenate", lambda: L.Concatenate(axis=1))
+    two("mask_concatenate_steps_one", "Concatenate", lambda: L.Concatenate(axis=1), False)
+
+    def normalised():
+        x = L.Input((5,), name="x")
+        y = L.BatchNormalization(momentum=0.5)(L.Embedding(6, 3, mask_zero=True, name="table")(x))
+        return [x], L.Dense(2)(L.GRU(3)(y))
+    functional("mask_batchnorm", "BatchNormalization", normalised, inputs=words[:1])
+
+
 def run():
     """Records all cases of this module."""
-    for part in (transposed, depthwise, memories, adaptive, normalizations, flat, spectral, dropped):
+    for part in (transposed, depthwise, memories, adaptive, normalizations, flat, spectral, dropped, joined):
         part()

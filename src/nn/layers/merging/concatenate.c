@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Concatenate: joins tensors along an axis.  Source: keras.layers.Concatenate. */
+#include <string.h>
+
 #include "base/error.h"
 #include "nn/layers/common_fields.h"
 #include "nn/layers/types.h"
@@ -59,10 +61,13 @@ static leati_value joined_mask(const leati_layer *layer, const leati_lowering *l
     bool any = false;
     for (int i = 0; i < input_count; ++i) {
         const leati_desc *desc = leati_graph_desc(g, inputs[i]);
+        int64_t dims[LEAT_MAX_RANK];
+        memcpy(dims, desc->shape, sizeof dims);
+        if (desc->rank > 0 && axis != desc->rank - 1) dims[desc->rank - 1] = 1;
         masks[i] = lowering->input_masks[i];
         any = any || masks[i] != LEATI_NONE;
         if (masks[i] == LEATI_NONE)
-            masks[i] = leati_full(g, desc->rank, desc->shape, 1.0f);
+            masks[i] = leati_full(g, desc->rank, dims, 1.0f);
         else if (leati_graph_desc(g, masks[i])->rank < desc->rank)
             masks[i] = leati_expand_last(g, masks[i]);
     }

@@ -3,6 +3,8 @@
  * training, a frozen layer of Keras 2.3.1 uses the moments of the batch, but does not update its moving averages; a
  * frozen layer of tf.keras and current Keras uses its moving averages, like a layer that is called with training=False.
  * Source: keras.layers.BatchNormalization; Ioffe and Szegedy 2015, algorithms 1 and 2. */
+#include <string.h>
+
 #include "base/error.h"
 #include "nn/layers/common_fields.h"
 #include "nn/layers/types.h"
@@ -97,7 +99,35 @@ static void update_averages(const leati_layer *layer, leati_graph *g, const weig
                          (float)c->momentum);
 }
 
-static leati_value normalise(const leati_layer *layer, leati_lowering *lowering, leati_value x) {
+/* Sums x over all axes but the last one. */
+static leati_value sum_by_channel(leati_graph *g, leati_value x) {
+    const uint32_t axes = (UINT32_C(1) << (leati_graph_desc(g, x)->rank - 1)) - 1;
+    return leati_reduce_of(g, LEATI_REDUCE_SUM, x, axes, false);
+}
+
+/* Normalizes in training by the steps that count, as current Keras does.  The mask has the shape of x. */
+static leati_value normalise_masked(const leati_layer *layer, leati_lowering *lowering, leati_value x,
+                                    leati_value mask) {
+    const config *c = layer->config;
+    leati_graph *g = lowering->graph;
+    const weights w = weights_of(layer, lowering);
+    const leati_eltwise root = {.function = LEATI_FN_POW, .a = -0.5f};
+    leati_value weighted = leati_mul(g, x, mask), statistics[3] = {LEATI_NONE};
+    leati_value count = leati_linear(g, sum_by_channel(g, mask), 1.0f, 1e-7f);
+    statistics[1] = leati_div(g, sum_by_channel(g, weighted), count);
+    leati_value square = leati_function_of(g, leati_sub(g, weighted, statistics[1]), LEATI_FN_SQUARE);
+    statistics[2] = leati_div(g, sum_by_channel(g, leati_mul(g, square, mask)), count);
+    leati_value inverse = leati_eltwise_of(g, leati_linear(g, statistics[2], 1.0f, (float)c->epsilon), root);
+    leati_value y = leati_mul(g, leati_sub(g, x, statistics[1]), inverse);
+    if (w.gamma != LEATI_NONE) y = leati_mul(g, y, w.gamma);
+    if (w.beta != LEATI_NONE) y = leati_add(g, y, w.beta);
+    update_averages(layer, g, &w, x, statistics);
+    return y;
+}
+
+/* Normalizes along the last axis.  mask: LEATI_NONE, or in the shape of x. */
+static leati_value normalise(const leati_layer *layer, leati_lowering *lowering, leati_value x,
+                             leati_value mask) {
     const config *c = layer->config;
     leati_graph *g = lowering->graph;
     weights w = weights_of(layer, lowering);
@@ -107,24 +137,41 @@ static leati_value normalise(const leati_layer *layer, leati_lowering *lowering,
         leati_value apply_inputs[] = {x, w.gamma, w.beta, w.mean, w.variance};
         return leati_graph_node(g, LEATI_OP_BATCH_NORM_APPLY, &attrs, 5, apply_inputs, NULL);
     }
+    if (mask != LEATI_NONE && leati_lowering_trains(lowering, layer))
+        return normalise_masked(layer, lowering, x, mask);
     leati_value args[] = {x, w.gamma, w.beta}, out[LEATI_MAX_OUTPUTS];
     leati_value y = leati_graph_node(g, LEATI_OP_BATCH_NORM, &attrs, 3, args, out);
     if (y >= 0 && leati_lowering_trains(lowering, layer)) update_averages(layer, g, &w, x, out);
     return y;
 }
 
+/* Returns the mask in the shape of x if the layer uses it: current Keras uses one with all axes of x but the last. */
+static leati_value mask_of(const config *c, const leati_lowering *lowering, leati_value x) {
+    leati_graph *g = lowering->graph;
+    const leati_value mask = lowering->input_masks[0];
+    const leati_desc *desc = leati_graph_desc(g, x);
+    bool used = c->as_keras3 && lowering->mode == LEATI_TRAIN && mask != LEATI_NONE &&
+                leati_graph_desc(g, mask)->rank == desc->rank - 1;
+    if (!used) return LEATI_NONE;
+    int64_t dims[LEAT_MAX_RANK];
+    memcpy(dims, desc->shape, sizeof dims);
+    return leati_broadcast(g, leati_expand_last(g, mask), desc->rank, dims);
+}
+
 static void lower(const leati_layer *layer, leati_lowering *lowering, int input_count,
                   const leati_value *inputs, leati_value *outputs) {
     leati_graph *g = lowering->graph;
     int rank = leati_graph_desc(g, inputs[0])->rank, axis = axis_of(layer->config, rank);
+    leati_value mask = mask_of(layer->config, lowering, inputs[0]);
     int32_t swap[LEAT_MAX_RANK]; /* exchanges the axis and the last one; its own inverse */
     (void)input_count;
     if (axis == rank - 1) {
-        outputs[0] = normalise(layer, lowering, inputs[0]);
+        outputs[0] = normalise(layer, lowering, inputs[0], mask);
         return;
     }
     for (int32_t i = 0; i < rank; ++i) swap[i] = i == axis ? rank - 1 : i == rank - 1 ? axis : i;
-    leati_value y = normalise(layer, lowering, leati_transpose(g, inputs[0], swap));
+    if (mask != LEATI_NONE) mask = leati_transpose(g, mask, swap);
+    leati_value y = normalise(layer, lowering, leati_transpose(g, inputs[0], swap), mask);
     outputs[0] = leati_transpose(g, y, swap);
 }
 
