@@ -526,39 +526,6 @@ static void files_of_tf_keras_go_on_as_there(void **state) {
     }
 }
 
-/* tf.keras's add_loss and add_metric: the model predicts, is not trained without its loss, and can be saved without. */
-static void an_added_loss_is_left_out_by_name(void **state) {
-    (void)state;
-    static const char *const paths[] = {FILES "tf215_added.h5", FILES "tf215_added.keras"};
-    vectors v;
-    open_vectors(&v, "tf215_added");
-    for (int i = 0; i < 2; ++i) {
-        leat_error err = {0};
-        leat_model *model = NULL, *clone = NULL, *saved = NULL;
-        leat_compile_options compile = leat_compile_options_default();
-        char copy[] = "/tmp/leat-opening-XXXXXX";
-        close(mkstemp(copy));
-        compile.loss = "mse";
-        assert_int_equal(leat_model_load(&model, paths[i], &err), LEAT_ENOTSUP);
-        assert_non_null(
-            strstr(err.message, "layer 'add_loss' (AddLoss) of the file adds a loss to the model"));
-        model = load_without_compilation(paths[i]);
-        check_prediction(model, &v);
-        assert_int_equal(leat_model_compile(model, &compile, &err), LEAT_ENOTSUP);
-        must(leat_model_clone(&clone, model, true, &err), &err);
-        assert_int_equal(leat_model_compile(clone, &compile, &err), LEAT_ENOTSUP);
-        must(leat_model_save(model, copy, true, &err), &err);
-        must(leat_model_load(&saved, copy, &err), &err);
-        check_prediction(saved, &v);
-        must(leat_model_compile(saved, &compile, &err), &err);
-        leat_model_destroy(&saved);
-        leat_model_destroy(&clone);
-        leat_model_destroy(&model);
-        unlink(copy);
-    }
-    leat_npz_close(&v.npz);
-}
-
 /* The schedule is written as it was read, and the state of what leat writes has the number of steps. */
 static void schedules_are_written(void **state) {
     (void)state;
@@ -625,7 +592,6 @@ int main(void) {
         cmocka_unit_test(masks_are_those_of_current_keras),
         cmocka_unit_test(what_cannot_be_built_names_the_way_out),
         cmocka_unit_test(files_of_tf_keras_go_on_as_there),
-        cmocka_unit_test(an_added_loss_is_left_out_by_name),
         cmocka_unit_test(the_arithmetic_is_kept_from_the_file),
         cmocka_unit_test(schedules_are_written),
         cmocka_unit_test(a_schedule_is_the_learning_rate),

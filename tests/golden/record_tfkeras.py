@@ -71,6 +71,25 @@ def added():
     return model
 
 
+def vae():
+    """The loss of a variational autoencoder, without its random numbers: a Kullback-Leibler term and the error of the
+    reconstruction, both by add_loss, two metrics, and no loss of an output."""
+    x = L.Input((5,), name="x")
+    h = L.Dense(4, activation="relu", name="h")(x)
+    mean, scale = L.Dense(2, name="mean")(h), L.Dense(2, name="scale")(h)
+    decoder = keras.Sequential([L.Dense(4, activation="tanh", input_shape=(2,)), L.Dense(5)], name="decoder")
+    y = decoder(L.Add(name="z")([mean, scale]))
+    model = keras.Model(x, y, name="vae")
+    kl = -0.5 * tf.reduce_sum(1 + scale - tf.square(mean) - tf.exp(scale), axis=-1)
+    error = tf.reduce_mean(tf.square(x - y)) * 5.0
+    model.add_loss(tf.reduce_mean(kl))
+    model.add_loss(error)
+    model.add_metric(kl, name="kl", aggregation="mean")
+    model.add_metric(error, name="error", aggregation="mean")
+    model.compile(keras.optimizers.Adam(0.01))
+    return model
+
+
 def convolutions():
     """Layers whose configurations have keys without effect: groups, the initializer of a kernel that they do not have."""
     model = keras.Sequential([
@@ -208,6 +227,8 @@ def case(root, prefix, build):
     if model.name == "words":
         x = random.randint(0, 3, x.shape).astype("int32")
     t = random.uniform(0.0, 1.0, (4,) + model.output_shape[1:]).astype("float32")
+    if not model.compiled_loss._user_losses:
+        t = None
     for _ in range(3):
         model.train_on_batch(x, t)
     model.save("%s/%s.h5" % (root, name))
@@ -219,8 +240,12 @@ def case(root, prefix, build):
     members["meta"] = store.text({"tensorflow": tf.__version__, "group": "tfkeras",
                                   "case": name})
     members.update(members_of("x", [x]))
-    members.update(members_of("t", [t]))
+    if t is not None:
+        members.update(members_of("t", [t]))
     members.update(members_of("y", [model.predict_on_batch(x)]))
+    if build in (added, vae):
+        members["test"] = np.array(model.test_on_batch(x, t), "float32")
+        members["names"] = store.text(model.metrics_names)
     for step in range(1, 11):
         model.train_on_batch(x, t)
         if step in (1, 3, 10):
@@ -233,7 +258,7 @@ def main():
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
     is_recent = tuple(int(part) for part in tf.__version__.split(".")[:2]) >= (2, 13)
-    for build in (cnn, memory, graph, separable, attention, added, functions, transfer, words) + ((convolutions, heads) if is_recent else ()):
+    for build in (cnn, memory, graph, separable, attention, added, vae, functions, transfer, words) + ((convolutions, heads) if is_recent else ()):
         if not sys.argv[2:] or build.__name__ in sys.argv[2:]:
             case(os.path.join(HERE, "files"), sys.argv[1], build)
 

@@ -225,6 +225,9 @@ leat_status leati_layer_infer(const leati_layer *layer, int input_count, const l
         return leati_fail(err, LEAT_EINVAL, "expected %d to %d inputs, received %d", type->min_inputs,
                           type->max_inputs, input_count);
     }
+    for (int i = 0; i < input_count && !type->scalars; ++i)
+        if (inputs[i].rank < 1)
+            return leati_shape_unexpected(&inputs[i], "inputs with a batch dimension", err);
     *output_count = 1;
     memset(outputs, 0, LEATI_LAYER_MAX_OUTPUTS * sizeof *outputs);
     return type->infer(layer, input_count, inputs, outputs, output_count, err);

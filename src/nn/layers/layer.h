@@ -60,6 +60,8 @@ struct leati_layer {
         *reader; /* for check: what the configuration was read with; otherwise NULL */
 };
 
+#define LEATI_LOWERING_MAX_ADDED 48
+
 /* The state of a lowering. */
 typedef struct leati_lowering {
     leati_graph *graph;
@@ -76,7 +78,12 @@ typedef struct leati_lowering {
     /* Masks of the present call, f32: 1 for a step that counts, 0 for a step that does not.  A mask has the first
      * axes of its tensor (N, T); LEATI_NONE: all steps count. */
     leati_value input_masks[LEATI_MAX_INPUTS], output_masks[LEATI_LAYER_MAX_OUTPUTS];
-    bool inside; /* the call is inside a wrapper, which adds the penalties of the outputs itself */
+    /* Values of AddMetric layers, of one axis, with their layers. */
+    leati_value added_metrics[LEATI_LOWERING_MAX_ADDED];
+    const leati_layer *added_layers[LEATI_LOWERING_MAX_ADDED];
+    int32_t added_count;
+    bool adds_loss; /* an AddLoss has added to `losses` */
+    bool inside;    /* the call is inside a wrapper, which adds the penalties of the outputs itself */
     struct leati_carry
         *carry; /* states that belong to the program (nn/layers/carry.h); NULL: the model's states */
 } leati_lowering;
@@ -119,6 +126,7 @@ struct leati_layer_type {
     leati_masking masking;
     leati_steps steps;
     bool integers; /* the inputs are integers that keep all digits; the dtype may be an integer type */
+    bool scalars;  /* an input may be a scalar, without a batch */
     bool shares_trainable; /* freezing or thawing the layer does the same to the layer inside */
     /* Writes the layer as JSON, for a type that is not written as {"class_name": ..., "config": ...}; NULL for
      * most. */

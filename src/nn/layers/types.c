@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "nn/layers/added.h"
 
 const leati_layer_type *const leati_layer_types[] = {
     &leati_layer_activation,
@@ -145,14 +146,22 @@ static const leati_layer_type *const cells[] = {
     NULL,
 };
 
+/* Types of layers that tf.keras adds to a model by itself, so that nobody makes them. */
+static const leati_layer_type *const added[] = {&leati_layer_add_loss, &leati_layer_add_metric, NULL};
+
 static const leati_layer_type *find(const leati_layer_type *const *types, const char *class_name) {
     while (*types && strcmp((*types)->class_name, class_name) != 0) ++types;
     return *types;
 }
 
 const leati_layer_type *leati_layer_find(const char *class_name) {
-    const leati_layer_type *cell = find(cells, class_name);
-    return cell ? cell : find(leati_layer_types, class_name);
+    const leati_layer_type *type = find(cells, class_name);
+    if (!type) type = find(added, class_name);
+    return type ? type : find(leati_layer_types, class_name);
+}
+
+bool leati_layer_is_added(const leati_layer *layer) {
+    return layer->type == &leati_layer_add_loss || layer->type == &leati_layer_add_metric;
 }
 
 const char *leati_layer_name_at(int index) {

@@ -26,6 +26,8 @@ extern const leati_layer_type leati_layer_adaptive_max_pooling1d;
 extern const leati_layer_type leati_layer_adaptive_max_pooling2d;
 extern const leati_layer_type leati_layer_adaptive_max_pooling3d;
 extern const leati_layer_type leati_layer_add;
+extern const leati_layer_type leati_layer_add_loss;
+extern const leati_layer_type leati_layer_add_metric;
 extern const leati_layer_type leati_layer_additive_attention;
 extern const leati_layer_type leati_layer_alpha_dropout;
 extern const leati_layer_type leati_layer_attention;

@@ -44,9 +44,10 @@ typedef struct leati_metric_type {
 struct leati_metric {
     char name[LEATI_METRIC_NAME_BYTES]; /* the name in Keras's logs */
     int32_t output;
-    bool weighted;      /* from weighted_metrics: sample and class weights apply */
-    bool class_numbers; /* targets are class numbers (..., 1), as of a sparse crossentropy */
-    bool is_object;     /* from a class, not a function's name: two objects of one name are two metrics */
+    bool weighted;                   /* from weighted_metrics: sample and class weights apply */
+    bool class_numbers;              /* targets are class numbers (..., 1), as of a sparse crossentropy */
+    const struct leati_layer *added; /* the AddMetric layer whose values it adds up; NULL: none */
+    bool is_object; /* from a class, not a function's name: two objects of one name are two metrics */
     leati_measure_lower lower;
     const leati_tally *tally;
     const leati_field *fields;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Removes what model.add_loss(tensor) and model.add_metric(tensor) of tf.keras 2.4 to 2.15 leave in the configuration
- * of a functional model: layers AddLoss and AddMetric, which no output needs, behind operations of TensorFlow.
+/* Removes, where leat cannot compute it, what model.add_loss(tensor) and model.add_metric(tensor) of tf.keras 2.4 to
+ * 2.15 leave in the configuration of a functional model: layers AddLoss and AddMetric, which no output needs, behind
+ * operations of TensorFlow.
  * Source: tf.keras 2.15, keras/src/engine/functional.py, connect_ancillary_layers.  Room: nn. */
 #include "nn/model/ancillary.h"
 

@@ -64,6 +64,7 @@ leat_status leat_model_clone(leat_model **out, const leat_model *model, bool cop
     if (copy_weights) clone->seed = model->seed;
     clone->as_keras3 = model->as_keras3;
     memcpy(clone->added_loss, model->added_loss, sizeof clone->added_loss);
+    memcpy(clone->added_reason, model->added_reason, sizeof clone->added_reason);
     clone->gradient_checkpointing = model->gradient_checkpointing;
     clone->from_keras3 = model->from_keras3;
     clone->deterministic = model->deterministic;

@@ -10,6 +10,9 @@
 #include "base/growing.h"
 #include "base/memory.h"
 #include "nn/losses/types.h"
+#include "nn/layers/added.h"
+#include "nn/layers/types.h"
+#include "nn/metrics/types.h"
 #include "nn/model/arguments.h"
 #include "nn/model/export.h"
 #include "nn/weights/weights.h"
@@ -266,6 +269,30 @@ static leat_status read_metrics(leati_compiled *out, const leat_model *model, co
     return LEAT_OK;
 }
 
+/* Appends the metrics of the model's AddMetric layers, in their order. */
+static leat_status read_added_metrics(leati_compiled *out, const leat_model *model, const leat_model *part,
+                                      leat_error *err) {
+    for (int32_t i = 0; i < part->member_count; ++i) {
+        const leati_member *member = &part->members[i];
+        const leat_model *inner = leati_member_model(member);
+        if (inner) LEATI_TRY(read_added_metrics(out, model, inner, err));
+        if (!member->layer || member->layer->type != &leati_layer_add_metric) continue;
+        if (out->metric_count == LEATI_NETWORK_MAX_METRICS)
+            return leati_fail(err, LEAT_ENOTSUP, "expected at most %d metrics", LEATI_NETWORK_MAX_METRICS);
+        const leati_added_metric_config *config = member->layer->config;
+        leati_metric metric = {.added = member->layer,
+                               .tally = &leati_tally_mean,
+                               .is_object = true,
+                               .state_count = 2,
+                               .result_count = 1};
+        snprintf(metric.name, sizeof metric.name, "%s", config->metric_name);
+        for (int k = 1; is_name_taken(out, model, metric.name); ++k)
+            snprintf(metric.name, sizeof metric.name, "%s_%d", config->metric_name, k);
+        out->metrics[out->metric_count++] = metric;
+    }
+    return LEAT_OK;
+}
+
 /* ---- Compiling ---- */
 
 /* Keeps the arguments: objects in the form of 2.3.1, and losses under names that every Keras reads. */
@@ -293,6 +320,7 @@ static leat_status read_all(leati_compiled *out, const leat_model *model, const 
     LEATI_TRY(leati_optimizer_create_with(&out->optimizer, optimizer, out->as_keras3, model->parts, err));
     LEATI_TRY(read_losses(out, model, arguments, err));
     LEATI_TRY(read_metrics(out, model, arguments, err));
+    LEATI_TRY(read_added_metrics(out, model, model, err));
     return keep_arguments(out, model, arguments, err);
 }
 
@@ -313,11 +341,12 @@ static leat_status compile(leat_model *model, const json_t *optimizer, const jso
     if (model->added_loss[0])
         return leati_fail(
             err, LEAT_ENOTSUP,
-            "layer '%s' (AddLoss) of the file adds a loss to the model, which leat cannot compute: "
-            "load the model without its compilation for predictions "
-            "(leat_model_load_options.compile); to train it without this loss, save it first (leat "
-            "convert IN OUT --no-compile), which leaves the layer out",
-            model->added_loss);
+            "layer '%s' (AddLoss) of the file adds a loss to the model, which leat cannot compute (%s): load "
+            "the model "
+            "without its compilation for predictions (leat_model_load_options.compile); to train it without "
+            "this "
+            "loss, save it first (leat convert IN OUT --no-compile), which leaves the layer out",
+            model->added_loss, model->added_reason);
     LEATI_TRY(leati_prefix(read_arithmetic(&compiled.as_keras3, arithmetic, err), err, "compile"));
     leat_status status = read_all(&compiled, model, optimizer, arguments, err);
     if (status != LEAT_OK) {

@@ -295,6 +295,7 @@ static leat_status add_members(const leat_model *model, bool functional, leati_k
     for (int32_t i = 0; i < model->member_count; ++i) {
         const leati_member *member = &model->members[i];
         json_t *item = NULL, *config = NULL;
+        if (member->added) continue; /* current Keras has no AddLoss */
         LEATI_TRY(member_item(member, form, &item, err));
         leat_status status = member->layer ? leati_layer_config(member->layer, &config, err) : LEAT_OK;
         bool set = status == LEAT_OK && complete_item(model, i, functional, form, config, item);
@@ -379,6 +380,11 @@ static leat_status whole_model(const leat_model *model, leati_keras3_form form, 
 leat_status leati_keras3_model(const leat_model *model, leati_keras3_form form, json_t **out,
                                leat_error *err) {
     *out = NULL;
+    if (model->compiled.ready && leati_network_has_added(model))
+        return leati_fail(
+            err, LEAT_ENOTSUP,
+            "current Keras has no add_loss and add_metric of tensors, which this model has: save the "
+            "model as .h5, which leat reads, or without its compilation, which leaves them out");
     LEATI_TRY(leati_keras3_check_masks(model, err));
     LEATI_TRY(whole_model(model, form, out, err));
     bool set = true;

@@ -340,7 +340,7 @@ static leat_status read_functional(leat_model *model, const json_t *config, cons
     if (status == LEAT_OK)
         status = read_sources(model, config, "output_layers", &outputs, &output_count, err);
     if (status == LEAT_OK)
-        status = leati_network_finish(model, input_count, inputs, output_count, outputs, err);
+        status = leati_network_finish_added(model, input_count, inputs, output_count, outputs, err);
     leati_free(inputs);
     leati_free(outputs);
     return status;
@@ -417,22 +417,38 @@ leat_status leati_model_from_config(leat_model **out, const json_t *root, leat_e
     return leati_model_from_config_with(out, root, NULL, err);
 }
 
-leat_status leati_model_from_config_with(leat_model **out, const json_t *root, const leat_registry *registry,
-                                         leat_error *err) {
-    json_t *translated = NULL, *complete = NULL;
-    char added_loss[LEAT_NAME_BYTES];
+static leat_status read_config(leat_model **out, const json_t *root, const leat_registry *registry,
+                               leat_error *err) {
+    json_t *translated = NULL;
     *out = NULL;
-    LEATI_TRY(leati_without_ancillary(root, &complete, added_loss, err));
-    leat_status status = leati_prefix(leati_translate_model(complete, &translated, err), err, "model");
-    if (status == LEAT_OK) status = read_root(out, translated, registry, err);
-    json_decref(complete);
-    if (status == LEAT_OK) memcpy((*out)->added_loss, added_loss, sizeof added_loss);
+    LEATI_TRY(leati_prefix(leati_translate_model(root, &translated, err), err, "model"));
+    leat_status status = read_root(out, translated, registry, err);
     if (status == LEAT_OK) (*out)->parts = leati_part_hold(leati_registry_parts(registry));
     if (status == LEAT_OK) (*out)->from_keras3 = leati_is_modern(translated);
     if (status == LEAT_OK && (leati_is_modern(translated) || leati_is_late(translated)))
         status = leati_model_store_layer_order(*out, translated, err);
     json_decref(translated);
     if (status != LEAT_OK) leat_model_destroy(out);
+    return status;
+}
+
+/* Reads a model with what add_loss and add_metric of tf.keras left in it; if leat cannot compute that, reads the model
+ * without it, and keeps the reason. */
+leat_status leati_model_from_config_with(leat_model **out, const json_t *root, const leat_registry *registry,
+                                         leat_error *err) {
+    json_t *rest = NULL;
+    char added_loss[LEAT_NAME_BYTES];
+    leat_error reason = {0};
+    *out = NULL;
+    LEATI_TRY(leati_without_ancillary(root, &rest, added_loss, err));
+    leat_status status = read_config(out, root, registry, rest == root ? err : &reason);
+    if (status != LEAT_OK && rest != root) {
+        status = read_config(out, rest, registry, err);
+        if (status == LEAT_OK) memcpy((*out)->added_loss, added_loss, sizeof added_loss);
+        if (status == LEAT_OK)
+            snprintf((*out)->added_reason, sizeof(*out)->added_reason, "%s", reason.message);
+    }
+    json_decref(rest);
     return status;
 }
 

@@ -41,6 +41,8 @@ typedef struct leati_member {
     int32_t call_count;
     leati_call *calls;
     int32_t first_call; /* the number of calls of all members before this one */
+    bool
+        added; /* only AddLoss and AddMetric layers need it; it comes after the members that the outputs need */
     int32_t first_weight,
         weight_count; /* range of its weights in model.get_weights(), whose order is that of files */
 } leati_member;
@@ -89,7 +91,8 @@ struct leat_model {
     const leati_part
         *parts; /* held: the custom parts of the registry that the model was made with; NULL: none */
     json_t *file_compilation; /* the training_config of a file that was loaded without it; NULL: none */
-    char added_loss[LEAT_NAME_BYTES]; /* the AddLoss of the file, which leat leaves out; "": none */
+    char added_loss[LEAT_NAME_BYTES]; /* the AddLoss of the file, which leat cannot compute; "": none */
+    char added_reason[256];           /* why leat cannot compute it */
     json_t *layer_order;              /* leati_model_layer_order; NULL: the members' order */
     uint64_t seed;
     int64_t iterations;         /* training steps so far: the optimizer's counter */
@@ -156,6 +159,11 @@ leati_shape leati_network_shape(const leat_model *model, const leati_source *sou
  * Errors: LEAT_EINVAL an input that is not an InputLayer's, or a needed InputLayer that is not among the inputs. */
 leat_status leati_network_finish(leat_model *model, int32_t input_count, const leati_source *inputs,
                                  int32_t output_count, const leati_source *outputs, leat_error *err);
+/* Like leati_network_finish, but also keeps the layers AddLoss and AddMetric, and what they need. */
+leat_status leati_network_finish_added(leat_model *model, int32_t input_count, const leati_source *inputs,
+                                       int32_t output_count, const leati_source *outputs, leat_error *err);
+/* True if the model, or a model inside it, has a layer AddLoss or AddMetric. */
+bool leati_network_has_added(const leat_model *model);
 
 /* Joins the members of a Sequential that has no input yet (input_count is 0), now that the shape of its input is
  * known. */

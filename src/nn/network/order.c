@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "nn/layers/added.h"
 
 /* A call; the calls of all members are numbered together. */
 typedef struct node {
@@ -229,13 +230,50 @@ static size_t capacity_of(size_t count) {
     return capacity;
 }
 
-static leat_status sort(walk *w, leat_error *err) {
+/* Fails if a layer that the outputs need makes a tensor without a batch. */
+static leat_status check_batches(const walk *w, leat_error *err) {
+    for (int32_t i = 0; i < w->done_count; ++i) {
+        const leati_call *call = call_of(w, w->done[i]);
+        const int32_t member = w->nodes[w->done[i]].member;
+        for (int32_t j = 0; j < call->output_count; ++j)
+            if (call->outputs[j].rank < 1)
+                return leati_fail(
+                    err, LEAT_ENOTSUP,
+                    "layer '%s': expected a result whose first axis is the batch, as leat's layers need "
+                    "it, received a scalar; write the part of the model that mixes samples as a custom "
+                    "layer (leat/layer.h)",
+                    leati_member_name(w->model, member));
+    }
+    return LEAT_OK;
+}
+
+/* Walks from the layers AddLoss and AddMetric.  What they alone need comes after all other layers, as in tf.keras. */
+static void walk_from_added(walk *w) {
+    const leat_model *model = w->model;
+    const int32_t needed = w->done_count, met = w->met_count;
+    for (int32_t i = 0; i < model->member_count; ++i)
+        for (int32_t j = 0; j < model->members[i].call_count; ++j)
+            if (model->members[i].layer && leati_layer_is_added(model->members[i].layer))
+                walk_from(w, model->members[i].first_call + j);
+    for (int32_t i = needed; i < w->done_count; ++i) {
+        const int32_t member = w->nodes[w->done[i]].member;
+        rank *r = &w->ranks[member];
+        if (r->index < met || r->depth < 0) continue;
+        r->depth = -1;
+        r->index = met + i;
+        w->model->members[member].added = true;
+    }
+}
+
+static leat_status sort(walk *w, bool added, leat_error *err) {
     leat_model *model = w->model;
     size_t count = (size_t)model->member_count;
     for (int32_t i = 0; i < model->output_count; ++i) walk_from(w, node_of(model, &model->outputs[i]));
     for (int32_t i = 0; i < model->input_count; ++i) walk_from(w, node_of(model, &model->inputs[i]));
-    LEATI_TRY(check_inputs(w, err));
+    LEATI_TRY(check_batches(w, err));
     find_depths(w);
+    if (added) walk_from_added(w);
+    LEATI_TRY(check_inputs(w, err));
     rank *sorted = leati_memdup(w->ranks, count * sizeof *sorted);
     leati_member *members = leati_calloc(capacity_of(count), sizeof *members);
     model->schedule = leati_calloc((size_t)w->done_count, sizeof *model->schedule);
@@ -276,15 +314,35 @@ static leat_status check_input_layers(const leat_model *model, leat_error *err) 
     return LEAT_OK;
 }
 
-leat_status leati_network_finish(leat_model *model, int32_t input_count, const leati_source *inputs,
-                                 int32_t output_count, const leati_source *outputs, leat_error *err) {
+static leat_status finish(leat_model *model, bool added, int32_t input_count, const leati_source *inputs,
+                          int32_t output_count, const leati_source *outputs, leat_error *err) {
     walk w = {0};
     LEATI_TRY(copy_sources(model, input_count, inputs, "input", &model->inputs, &model->input_count, err));
     LEATI_TRY(
         copy_sources(model, output_count, outputs, "output", &model->outputs, &model->output_count, err));
     LEATI_TRY(check_input_layers(model, err));
     leat_status status = walk_init(&w, model, err);
-    if (status == LEAT_OK) status = sort(&w, err);
+    if (status == LEAT_OK) status = sort(&w, added, err);
     walk_fini(&w);
     return status;
+}
+
+leat_status leati_network_finish(leat_model *model, int32_t input_count, const leati_source *inputs,
+                                 int32_t output_count, const leati_source *outputs, leat_error *err) {
+    return finish(model, false, input_count, inputs, output_count, outputs, err);
+}
+
+leat_status leati_network_finish_added(leat_model *model, int32_t input_count, const leati_source *inputs,
+                                       int32_t output_count, const leati_source *outputs, leat_error *err) {
+    return finish(model, true, input_count, inputs, output_count, outputs, err);
+}
+
+bool leati_network_has_added(const leat_model *model) {
+    for (int32_t i = 0; i < model->member_count; ++i) {
+        const leati_member *member = &model->members[i];
+        const leat_model *inner = leati_member_model(member);
+        if (member->layer && leati_layer_is_added(member->layer)) return true;
+        if (inner && leati_network_has_added(inner)) return true;
+    }
+    return false;
 }

@@ -250,6 +250,11 @@ static leat_status check_parts(const context *c, const leati_lowering *lowering,
                               c->model->compiled.losses[i].type->measure.name,
                               leati_model_output_name(c->model, i), why);
     }
+    if (lowering->adds_loss)
+        return leati_fail(
+            err, LEAT_ENOTSUP,
+            "an AddLoss layer adds a number of the whole batch to the loss: such a loss is not supported "
+            "with several ranks");
     if (!lowering->sums_activity) return LEAT_OK;
     return leati_fail(
         err, LEAT_ENOTSUP,
@@ -354,9 +359,31 @@ static void lower_metric(context *c, int index) {
     c->program->metric_weights[index] = weights;
 }
 
-static void lower_metrics(context *c) {
+/* Keeps the values of all calls of an AddMetric layer. */
+static void lower_added_metric(context *c, const leati_lowering *lowering, int index) {
+    leati_value values[LEATI_LOWERING_MAX_ADDED];
+    int count = 0;
+    for (int32_t i = 0; i < lowering->added_count; ++i)
+        if (lowering->added_layers[i] == c->model->compiled.metrics[index].added)
+            values[count++] = lowering->added_metrics[i];
+    if (count > LEATI_MAX_INPUTS || count == 0)
+        leati_graph_fail(c->graph, LEAT_ENOTSUP,
+                         "metric '%s': expected 1 to %d calls of its layer, received %d",
+                         c->model->compiled.metrics[index].name, LEATI_MAX_INPUTS, count);
+    else
+        c->program->metrics[index] =
+            keep_for_reading(c, count == 1 ? values[0] : leati_concat(c->graph, count, values, 0), true);
+    c->program->metric_targets[index] = c->program->metric_weights[index] = LEATI_NONE;
+}
+
+static void lower_metrics(context *c, const leati_lowering *lowering) {
     leati_graph_label(c->graph, "metrics");
-    for (int i = 0; i < c->model->compiled.metric_count; ++i) lower_metric(c, i);
+    for (int i = 0; i < c->model->compiled.metric_count; ++i) {
+        if (c->model->compiled.metrics[i].added)
+            lower_added_metric(c, lowering, i);
+        else
+            lower_metric(c, i);
+    }
 }
 
 /* ---- Training ---- */
@@ -471,7 +498,7 @@ static leat_status build(context *c, leat_error *err) {
     LEATI_TRY(bind_targets(c, err));
     LEATI_TRY(lower_losses(c, &lowering, err));
     if (c->spec->mode == LEATI_TRAIN) LEATI_TRY(lower_training(c, err));
-    lower_metrics(c);
+    lower_metrics(c, &lowering);
     return leati_graph_check(c->graph, err);
 }
 

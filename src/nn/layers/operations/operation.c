@@ -140,12 +140,13 @@ static leat_status probe(const config *c, int index, int input_count, const leat
     return status;
 }
 
-/* Checks that the first axis of an output is the batch. */
+/* Checks that the first axis of an output is the batch, or that it is a scalar. */
 static leat_status check_batch(const config *c, const leati_shape *input, const leati_shape *a,
                                const leati_shape *b, leat_error *err) {
     int64_t batch[2];
     for (int i = 0; i < 2; ++i)
         batch[i] = input->rank > 0 && input->dims[0] < 0 ? probes[i][0] : input->dims[0];
+    if (a->rank == 0 && b->rank == 0) return LEAT_OK; /* for an AddLoss: nn/network/order.c */
     if (a->rank > 0 && input->rank > 0 && a->dims[0] == batch[0] && b->dims[0] == batch[1]) return LEAT_OK;
     return leati_fail(
         err, LEAT_ENOTSUP,
@@ -179,5 +180,5 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
 }
 
 LEATI_LAYER_TYPE(operation, "Operation", "operation", config, fields, .min_inputs = 1,
-                 .max_inputs = LEATI_MAX_INPUTS, .masking = LEATI_MASK_COMPUTED, .check = check,
-                 .infer = infer, .lower = lower);
+                 .max_inputs = LEATI_MAX_INPUTS, .scalars = true, .masking = LEATI_MASK_COMPUTED,
+                 .check = check, .infer = infer, .lower = lower);
