@@ -111,7 +111,7 @@ static void test_current_keras(void **state) {
     (void)state;
     int cases = 0;
     golden_each("keras-3/metrics", check_current, &cases);
-    assert_int_equal(cases, 32);
+    assert_int_equal(cases, 36);
 }
 
 static void test_values(void **state) {
@@ -247,7 +247,10 @@ static void test_errors(void **state) {
         {"{\"class_name\": \"AUC\", \"config\": {\"num_thresholds\": 1}}", LEAT_EINVAL, "num_thresholds"},
         {"{\"class_name\": \"AUC\", \"config\": {\"num_thresholds\": 100000}}", LEAT_EINVAL, "at most 65536"},
         {"{\"class_name\": \"AUC\", \"config\": {\"curve\": \"XY\"}}", LEAT_EINVAL, "\"ROC\" or \"PR\""},
-        {"{\"class_name\": \"AUC\", \"config\": {\"multi_label\": true}}", LEAT_ENOTSUP, "multi_label"},
+        {"{\"class_name\": \"AUC\", \"config\": {\"num_labels\": 3}}", LEAT_EINVAL, "num_labels"},
+        {"{\"class_name\": \"AUC\", \"config\": {\"multi_label\": true, \"num_labels\": 9}}", LEAT_EINVAL,
+         "num_labels"},
+        {"{\"class_name\": \"AUC\", \"config\": {\"label_weights\": [1.0]}}", LEAT_EINVAL, "label_weights"},
         {"\"SensitivityAtSpecificity\"", LEAT_EINVAL, "specificity"},
         {"{\"class_name\": \"SpecificityAtSensitivity\", \"config\": {\"sensitivity\": 2}}", LEAT_EINVAL,
          "from 0 to 1"},

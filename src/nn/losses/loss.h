@@ -28,6 +28,9 @@ typedef struct leati_measure_options {
     int64_t top_k, class_id; /* Precision, Recall; INT64_MIN: none */
     int64_t num_thresholds;  /* AUC, SensitivityAtSpecificity, SpecificityAtSensitivity */
     double specificity, sensitivity;
+    bool multi_label;                  /* AUC: a curve for each label */
+    int64_t num_labels;                /* AUC: INT64_MIN: those of the output */
+    leati_reals label_weights;         /* AUC */
     int32_t curve, summation;          /* AUC: indices into the lists of metrics/auc.c */
     int64_t num_classes;               /* MeanIoU */
     double alpha, beta, gamma;         /* focal crossentropies, Tversky; FBetaScore */

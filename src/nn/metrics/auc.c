@@ -19,6 +19,8 @@ static const char *const summations[] = {"interpolation", "minoring", "majoring"
 
 /* ---- The area ---- */
 
+static const leati_tally tally_labels;
+
 static int ascending(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
@@ -32,12 +34,39 @@ static leat_status fill(leati_reals *list, int32_t count, leat_error *err) {
     return LEAT_OK;
 }
 
+/* Checks the options of labels against the last dimension of the output (below 1: not known). */
+static leat_status check_labels(const leati_measure_options *o, int64_t classes, leat_error *err) {
+    double sum = 0.0;
+    if (o->multi_label && classes < 1)
+        return leati_fail(err, LEAT_EINVAL, "multi_label: expected an output whose last dimension is known");
+    if (o->num_labels != INT64_MIN && !o->multi_label)
+        return leati_fail(err, LEAT_EINVAL, "num_labels: expected None unless multi_label is true");
+    if (o->num_labels != INT64_MIN && o->num_labels != classes)
+        return leati_fail(err, LEAT_EINVAL,
+                          "num_labels: expected %lld, the last dimension of the output, received %lld",
+                          (long long)classes, (long long)o->num_labels);
+    if (!o->label_weights.values) return LEAT_OK;
+    if (o->label_weights.count != classes)
+        return leati_fail(
+            err, LEAT_EINVAL,
+            "label_weights: expected %lld numbers, one for each label of the output, received %d",
+            (long long)classes, (int)o->label_weights.count);
+    for (int32_t i = 0; i < o->label_weights.count; ++i) {
+        sum += o->label_weights.values[i];
+        if (!(o->label_weights.values[i] >= 0.0))
+            return leati_fail(err, LEAT_EINVAL, "label_weights: expected numbers of at least 0, received %g",
+                              o->label_weights.values[i]);
+    }
+    return sum > 0.0 ? LEAT_OK
+                     : leati_fail(err, LEAT_EINVAL, "label_weights: expected a number above 0, received 0");
+}
+
 /* Sets the cuts: the thresholds, and one cut a little below 0 and one a little above 1.  Files have only the
  * thresholds between these two. */
 static leat_status prepare_area(leati_metric *metric, int64_t classes, leat_error *err) {
     leati_measure_options *o = &metric->options;
     leati_reals *list = &o->thresholds;
-    (void)classes;
+    LEATI_TRY(check_labels(o, classes, err));
     o->top_k = o->class_id = INT64_MIN;
     LEATI_TRY(leati_confusion_check(metric, err));
     if (list->values) o->num_thresholds = list->count + 2;
@@ -46,6 +75,12 @@ static leat_status prepare_area(leati_metric *metric, int64_t classes, leat_erro
     qsort(list->values, (size_t)list->count, sizeof(double), ascending);
     list->number = false;
     metric->result_count = 1;
+    if (o->multi_label) {
+        if (classes > INT32_MAX / metric->state_count)
+            return leati_fail(err, LEAT_ENOTSUP, "multi_label: too many labels: %lld", (long long)classes);
+        metric->tally = &tally_labels;
+        metric->state_count *= classes;
+    }
     metric->cuts[0] = 0.0f - LEATI_EPSILON;
     for (int32_t i = 0; i < list->count; ++i) metric->cuts[i + 1] = (float)list->values[i];
     metric->cuts[metric->cut_count - 1] = 1.0f + LEATI_EPSILON;
@@ -83,16 +118,35 @@ static double piece(const leati_measure_options *o, const leati_confusion *high,
     return width * height(o->summation, recall, recall_low);
 }
 
-static void area(const leati_metric *metric, const double *state, double *out) {
+static double area_of(const leati_metric *metric, const double *state) {
     leati_confusion_walk walk = leati_confusion_begin(metric, state);
     double sum = 0.0;
     leati_confusion_next(&walk);
     for (leati_confusion low = walk.now; leati_confusion_next(&walk); low = walk.now)
         sum += piece(&metric->options, &walk.now, &low);
-    out[0] = sum;
+    return sum;
+}
+
+static void area(const leati_metric *metric, const double *state, double *out) {
+    out[0] = area_of(metric, state);
+}
+
+/* Computes the mean of the areas of all labels, weighted by label_weights. */
+static void area_of_labels(const leati_metric *metric, const double *state, double *out) {
+    const leati_reals *weights = &metric->options.label_weights;
+    const int64_t stride = 2 * ((int64_t)metric->cut_count + 1), labels = metric->state_count / stride;
+    double sum = 0.0, total = 0.0;
+    for (int64_t i = 0; i < labels; ++i) {
+        const double weight = weights->values ? weights->values[i] : 1.0;
+        sum += weight * area_of(metric, state + i * stride);
+        total += weight;
+    }
+    out[0] = sum / total;
 }
 
 static const leati_tally tally_area = {.add = leati_confusion_add, .results = area};
+
+static const leati_tally tally_labels = {.add = leati_confusion_add_labels, .results = area_of_labels};
 
 static const leati_field area_fields[] = {LEATI_METRIC_INT_FIELD(num_thresholds, "200", 2),
                                           {.key = "curve",
@@ -106,6 +160,21 @@ static const leati_field area_fields[] = {LEATI_METRIC_INT_FIELD(num_thresholds,
                                            .choices = summations,
                                            .preset = "\"interpolation\""},
                                           LEATI_METRIC_FIELD(thresholds, LEATI_FIELD_REALS, "null"),
+                                          {.key = "multi_label",
+                                           .kind = LEATI_FIELD_BOOL,
+                                           .offset = offsetof(leati_measure_options, multi_label),
+                                           .preset = "false",
+                                           .later = true},
+                                          {.key = "num_labels",
+                                           .kind = LEATI_FIELD_OPTIONAL_INT,
+                                           .offset = offsetof(leati_measure_options, num_labels),
+                                           .preset = "null",
+                                           .later = true},
+                                          {.key = "label_weights",
+                                           .kind = LEATI_FIELD_REALS,
+                                           .offset = offsetof(leati_measure_options, label_weights),
+                                           .preset = "null",
+                                           .later = true},
                                           {.key = NULL}};
 
 const leati_metric_type leati_metric_auc = {.measure = &(const leati_measure){.name = "auc",

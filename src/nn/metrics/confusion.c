@@ -82,23 +82,41 @@ static bool in_top(const float *row, int64_t index, int64_t last) {
     return row[index] > row[last] || (row[index] == row[last] && index <= last);
 }
 
-leat_status leati_confusion_add(const leati_metric *metric, double *state, const leati_metric_batch *batch,
-                                leat_error *err) {
+/* Adds a batch; the state of column i begins at i * stride. */
+static void add_columns(const leati_metric *metric, double *state, int64_t stride,
+                        const leati_metric_batch *batch) {
     const leat_tensor *values = batch->values;
     const float *weights = batch->weights ? batch->weights->data : NULL;
     const float *p = values->data, *t = batch->targets->data;
     int64_t columns = values->rank > 0 ? values->shape[values->rank - 1] : 1, only = metric->options.class_id;
     int64_t count = leat_tensor_count(values), k = metric->options.top_k;
-    (void)err;
+    const leati_reals *of_labels = &metric->options.label_weights;
+    bool by_label =
+        stride == 0 && of_labels->count == columns; /* otherwise the labels' results are weighted */
     for (int64_t row = 0; row < count; row += columns) {
         int64_t first = only < 0 ? 0 : only, end = only < 0 ? columns : only + 1;
         int64_t last = k > 0 ? last_of_top(p + row, columns, k) : -1;
         for (int64_t i = first; i < end; ++i) {
             float prediction = last < 0 || in_top(p + row, i, last) ? p[row + i] : BELOW_ALL;
             int32_t piece = piece_of(metric, prediction);
-            state[2 * piece + (t[row + i] != 0.0f)] += weights ? (double)weights[row + i] : 1.0;
+            double weight = weights ? (double)weights[row + i] : 1.0;
+            state[i * stride + 2 * piece + (t[row + i] != 0.0f)] +=
+                by_label ? weight * of_labels->values[i] : weight;
         }
     }
+}
+
+leat_status leati_confusion_add(const leati_metric *metric, double *state, const leati_metric_batch *batch,
+                                leat_error *err) {
+    (void)err;
+    add_columns(metric, state, 0, batch);
+    return LEAT_OK;
+}
+
+leat_status leati_confusion_add_labels(const leati_metric *metric, double *state,
+                                       const leati_metric_batch *batch, leat_error *err) {
+    (void)err;
+    add_columns(metric, state, 2 * ((int64_t)metric->cut_count + 1), batch);
     return LEAT_OK;
 }
 

@@ -26,6 +26,10 @@ bool leati_confusion_next(leati_confusion_walk *walk);
 leat_status leati_confusion_add(const leati_metric *metric, double *state, const leati_metric_batch *batch,
                                 leat_error *err);
 
+/* Adds the counts of each label to a state of its own, one after the other. */
+leat_status leati_confusion_add_labels(const leati_metric *metric, double *state,
+                                       const leati_metric_batch *batch, leat_error *err);
+
 /* Allocates the metric's cuts and sets the size of its state.  The cuts must be in ascending order before samples are
  * added. */
 leat_status leati_confusion_cut(leati_metric *metric, int64_t count, leat_error *err);

@@ -54,8 +54,7 @@ static leat_status set_name(leati_metric *out, const json_t *value, const leati_
 /* Keys of later versions of Keras, with the values that change nothing. */
 static const struct {
     const char *key, *neutral;
-} neutral_keys[] = {{"multi_label", "false"},  {"num_labels", "null"},    {"label_weights", "null"},
-                    {"from_logits", "false"},  {"class_id", "null"},      {"ignore_class", "null"},
+} neutral_keys[] = {{"from_logits", "false"},  {"class_id", "null"},      {"ignore_class", "null"},
                     {"sparse_y_true", "true"}, {"sparse_y_pred", "true"}, {"axis", "-1"}};
 
 static bool has_field(const leati_metric_type *type, const char *key) {
@@ -74,6 +73,17 @@ static void drop_neutral_keys(const leati_metric_type *type, json_t *config) {
     }
 }
 
+/* Replaces a tensor that is written by value, as current Keras writes label_weights, by its list of numbers. */
+static leat_status unwrap_tensor(json_t *config, const char *key, leat_error *err) {
+    const json_t *item = json_object_get(config, key);
+    if (!json_is_object(item)) return LEAT_OK;
+    json_t *value = json_object_get(json_object_get(item, "config"), "value");
+    if (!json_is_array(value))
+        return leati_fail(err, LEAT_EINVAL, "%s: expected a list of numbers, received an object", key);
+    return json_object_set(config, key, value) == 0 ? LEAT_OK
+                                                    : leati_fail(err, LEAT_ENOMEM, "no memory for options");
+}
+
 /* True for a loss of class numbers as a metric. */
 static bool needs_class_numbers(const leati_metric_type *type) {
     const leati_loss_type *loss = leati_loss_find(type->measure->name);
@@ -85,7 +95,9 @@ static leat_status configure(leati_metric *out, const leati_metric_type *type, c
     json_t *known = config ? json_copy((json_t *)(uintptr_t)config) : NULL;
     if (config && !known) return leati_fail(err, LEAT_ENOMEM, "no memory for options");
     drop_neutral_keys(type, known);
-    leat_status status = leati_measure_options_read(&out->options, type->measure->fields, known, err);
+    leat_status status = unwrap_tensor(known, "label_weights", err);
+    if (status == LEAT_OK)
+        status = leati_measure_options_read(&out->options, type->measure->fields, known, err);
     json_decref(known);
     LEATI_TRY(status);
     out->fields = type->measure->fields;

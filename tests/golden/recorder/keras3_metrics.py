@@ -49,6 +49,13 @@ CASES = [
      (3,), False),
     ("RecallAtPrecision", lambda: M.RecallAtPrecision(0.55), "bits", "shares", (3,), True),
     ("RecallAtPrecision_none", lambda: M.RecallAtPrecision(1.0, num_thresholds=1), "bits", "shares", (3,), True),
+    ("AUC_labels", lambda: M.AUC(multi_label=True), "bits", "shares", (3,), True),
+    ("AUC_labels_pr", lambda: M.AUC(multi_label=True, num_labels=3, curve="PR", num_thresholds=20,
+                                    label_weights=[0.5, 2.0, 0.0]), "bits", "shares", (3,), True),
+    ("AUC_labels_major", lambda: M.AUC(multi_label=True, thresholds=[0.2, 0.7, 0.3], summation_method="majoring",
+                                       label_weights=[0.5, 2.0, 1.0]), "bits", "shares", (3,), True),
+    ("AUC_label_weights", lambda: M.AUC(label_weights=[0.5, 2.0, 1.0], num_thresholds=30), "bits", "shares", (3,),
+     True),
     ("BinaryAccuracy_logits", M.BinaryAccuracy, "bits", "logits", (4,), False),
     ("BinaryAccuracy_half", M.BinaryAccuracy, "bits", "halves", (4,), False),
     ("BinaryAccuracy_threshold", lambda: M.BinaryAccuracy(threshold=-0.4), "bits", "logits", (4,), False),
@@ -90,7 +97,8 @@ def case(name, make, true, pred, shape, by_class):
         rows.append((np.atleast_1d(plain.result()), np.atleast_1d(weighted.result())))
     members["result"] = np.stack([r[0] for r in rows]).astype("float32")
     members["result_weighted"] = np.stack([r[1] for r in rows]).astype("float32")
-    config = {k: v for k, v in plain.get_config().items() if k != "dtype"}
+    config = {k: keras.saving.serialize_keras_object(v) if tf.is_tensor(v) else v
+              for k, v in plain.get_config().items() if k != "dtype"}
     members["meta"] = store.text({
         "keras": keras.__version__, "tensorflow": tf.__version__, "group": GROUP, "case": name, "aliases": [],
         "metrics": [{"class_name": type(plain).__name__, "config": config}], "loss": "mean_squared_error",
