@@ -3,6 +3,7 @@
  * layers test their values. */
 #include "cmocka_all.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -144,11 +145,36 @@ static void test_axis(void **state) {
     run_end(&r);
 }
 
+/* As in Keras, relu of a number up to 0, and of -0, is +0, so that 1 / relu(x) is infinity. */
+static void test_relu_has_no_negative_zero(void **state) {
+    (void)state;
+    enum { SIZE = 37 };
+    static const leati_eltwise functions[] = {{LEATI_FN_RELU, 0, INFINITY, 0},
+                                              {LEATI_FN_RELU, 0, 6, 0},
+                                              {LEATI_FN_RELU, 0, INFINITY, 1}};
+    float x[SIZE];
+    const leat_tensor tensor = leat_tensor_view(LEAT_F32, 1, (int64_t[]){SIZE}, x);
+    for (int i = 0; i < SIZE; ++i) x[i] = i % 3 == 0 ? -0.0f : i % 3 == 1 ? -0.5f * (float)i : 0.0f;
+    for (int backend = 0; run_backends[backend].name; ++backend)
+        for (size_t f = 0; f < sizeof functions / sizeof *functions; ++f) {
+            run r;
+            run_begin(&r, &run_backends[backend]);
+            leati_value y = leati_eltwise_of(r.graph, run_input(&r, &tensor), functions[f]);
+            leati_graph_keep(r.graph, y);
+            run_compute(&r);
+            const float *out = leati_plan_output(r.plan, y).data;
+            for (int i = 0; i < SIZE; ++i)
+                if (out[i] != 0 || signbit(out[i]))
+                    fail_msg("%s: relu(%g) is %g", run_backends[backend].name, (double)x[i], (double)out[i]);
+            run_end(&r);
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_activations), cmocka_unit_test(test_regularizers),
         cmocka_unit_test(test_constraints), cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_axis),
+        cmocka_unit_test(test_axis),        cmocka_unit_test(test_relu_has_no_negative_zero),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,7 +28,8 @@ static float clip(float x, float low, float high) {
 
 float leati_eltwise_at(const leati_eltwise *f, float x) {
     switch (f->function) {
-    case LEATI_FN_RELU: return x >= f->c ? (x < f->b ? x : f->b) : f->a * (x - f->c);
+    case LEATI_FN_RELU: /* the sum makes +0 of -0, as Keras's max(x, 0) does */
+        return (x >= f->c ? (x < f->b ? x : f->b) : f->a * (x - f->c)) + 0.0f;
     case LEATI_FN_ELU: return x > 0 ? x : f->a * expm1f(x);
     case LEATI_FN_SELU: return SELU_SCALE * (x > 0 ? x : SELU_ALPHA * expm1f(x));
     case LEATI_FN_SOFTPLUS: return softplus(x);

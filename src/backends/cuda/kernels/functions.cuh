@@ -40,7 +40,7 @@ template <int COUNT>
 static __device__ __forceinline__ void leati_functions_at(const leati_cuda_function &f, float *values) {
     const float a = f.a, b = f.b, c = f.c;
     switch (f.function) {
-    case LEATI_CUDA_RELU: LEATI_EACH(COUNT, x >= c ? (x < b ? x : b) : a * (x - c));
+    case LEATI_CUDA_RELU: LEATI_EACH(COUNT, (x >= c ? (x < b ? x : b) : a * (x - c)) + 0.0f); /* +0 for -0 */
     case LEATI_CUDA_ELU: LEATI_EACH(COUNT, x > 0.0f ? x : a * expm1f(x));
     case LEATI_CUDA_SELU: LEATI_EACH(COUNT, LEATI_SELU_SCALE * (x > 0.0f ? x : LEATI_SELU_ALPHA * expm1f(x)));
     case LEATI_CUDA_SOFTPLUS: LEATI_EACH(COUNT, leati_softplus(x));
@@ -166,7 +166,7 @@ static __device__ __noinline__ float leati_function_apart(int function, float a,
     return leati_function_at(leati_cuda_function{function, a, b, c}, x);
 }
 static __device__ __forceinline__ float leati_function_called(const leati_cuda_function &f, float x) {
-    if (f.function == LEATI_CUDA_RELU) return x >= f.c ? (x < f.b ? x : f.b) : f.a * (x - f.c);
+    if (f.function == LEATI_CUDA_RELU) return (x >= f.c ? (x < f.b ? x : f.b) : f.a * (x - f.c)) + 0.0f;
     return leati_function_apart(f.function, f.a, f.b, f.c, x);
 }
 static __device__ __forceinline__ float leati_slope_at(const leati_cuda_function &f, float x) {

@@ -28,7 +28,7 @@ static __device__ __forceinline__ float rnn_other_function(const leati_cuda_rnn_
         float y = f.a * x + f.b;
         return y != y ? y : fminf(fmaxf(y, 0.0f), 1.0f);
     }
-    case LEATI_CUDA_RNN_RELU: return x >= f.c ? (x < f.b ? x : f.b) : f.a * (x - f.c);
+    case LEATI_CUDA_RNN_RELU: return (x >= f.c ? (x < f.b ? x : f.b) : f.a * (x - f.c)) + 0.0f;
     case LEATI_CUDA_RNN_ELU: return x > 0 ? x : f.a * expm1f(x);
     case LEATI_CUDA_RNN_SELU: return SELU_SCALE * (x > 0 ? x : SELU_ALPHA * expm1f(x));
     case LEATI_CUDA_RNN_SOFTPLUS: return (x > 0 ? x : 0.0f) + log1pf(expf(-fabsf(x)));

@@ -39,7 +39,7 @@ static void eltwise(const leati_range_job *job, int64_t first, int64_t last) {
     switch (f.function) {
     case LEATI_FN_RELU:
         if (f.a == 0 && f.c == 0) {
-            MAP(v_min(v_max(x, v_all(0)), v_all(f.b)));
+            MAP(v_min(v_max(x, v_all(0)), v_all(f.b)) + 0.0f);
         }
         MAP(f_apply(&f, x));
     case LEATI_FN_TANH: MAP(v_tanh(x));

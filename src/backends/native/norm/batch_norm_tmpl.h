@@ -79,7 +79,7 @@ LEATI_INLINE void write_of(const leati_batch_norm_job *job, int64_t first, int64
             vf centred = v_load_image(j.src, at, left, bf16) - v_load_part(j.mean + c, left);
             vf y = centred * v_load_part(j.scale + c, left) + v_load_part(j.shift + c, left);
             if (j.addend) y += v_load_image(j.addend, at, left, bf16);
-            if (relu) y = v_max(y, v_all(0));
+            if (relu) y = v_max(y, v_all(0)) + 0.0f;
             v_store_image(j.dst, at, y, left, bf16);
         }
         if (j.f && !relu) apply_post(j.f, j.dst + start, j.channels);

@@ -22,7 +22,8 @@ static vf lanes_of(const leati_eltwise *f, vf x, float (*function)(const leati_e
 
 LEATI_INLINE vf f_apply(const leati_eltwise *f, vf x) {
     switch (f->function) {
-    case LEATI_FN_RELU: return v_select((vi)(x >= f->c), v_min(x, v_all(f->b)), f->a * (x - f->c));
+    case LEATI_FN_RELU: /* the sum makes +0 of -0 */
+        return v_select((vi)(x >= f->c), v_min(x, v_all(f->b)), f->a * (x - f->c)) + 0.0f;
     case LEATI_FN_ELU: return v_select((vi)(x > v_all(0)), x, f->a * v_expm1_negative(v_min(x, v_all(0))));
     case LEATI_FN_SELU:
         return SELU_SCALE *
