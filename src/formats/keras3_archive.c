@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Loads .keras archives: zip files of config.json, metadata.json and model.weights.h5.  Room: formats. */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +7,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "formats/keras3.h"
+#include "formats/vocabulary.h"
 #include "json/json.h"
 #include "nn/config/object.h"
 #include "nn/keras3/translate.h"
@@ -57,28 +57,6 @@ static leat_status member_json(const leati_zip *zip, const char *name, json_t **
 
 /* ---- Vocabularies ---- */
 
-/* Parses lines of integers.  Empty lines at the end do not count. */
-static leat_status parse_vocabulary(const char *text, const char *label, json_t **out, leat_error *err) {
-    *out = json_array();
-    leat_status status = *out ? LEAT_OK : leati_fail(err, LEAT_ENOMEM, "no memory for a vocabulary");
-    while (status == LEAT_OK && text[strspn(text, "\r\n")]) {
-        char *end;
-        errno = 0;
-        const long long token = strtoll(text, &end, 10);
-        const size_t line_end = strspn(end, "\r\n");
-        if (end == text || errno || (*end && line_end == 0))
-            status = leati_fail(err, LEAT_EFORMAT, "%s: line %zu: expected an integer", label,
-                                json_array_size(*out) + 1);
-        else if (json_array_append_new(*out, json_integer(token)) != 0)
-            status = leati_fail(err, LEAT_ENOMEM, "no memory for a vocabulary");
-        text = end + line_end;
-    }
-    if (status == LEAT_OK) return LEAT_OK;
-    json_decref(*out);
-    *out = NULL;
-    return status;
-}
-
 /* Sets the vocabulary of a layer that learned it by adapt(): Keras stores it as a text file of the archive. */
 static leat_status read_vocabulary(const leati_zip *zip, const char *group, json_t *config, leat_error *err) {
     char name[320];
@@ -89,11 +67,7 @@ static leat_status read_vocabulary(const leati_zip *zip, const char *group, json
     snprintf(name, sizeof name, "%s/vocabulary.txt", group);
     if (!json_is_null(json_object_get(config, "vocabulary")) || !leati_zip_find(zip, name)) return LEAT_OK;
     LEATI_TRY(member_bytes(zip, name, LEATI_JSON_MAX_BYTES, true, &data, &size, &owned, err));
-    char *text = leati_calloc(1, size + 1);
-    leat_status status = text ? LEAT_OK : leati_fail_memory(err, size + 1, name);
-    if (text) memcpy(text, data, size);
-    if (status == LEAT_OK) status = parse_vocabulary(text, name, &vocabulary, err);
-    leati_free(text);
+    leat_status status = leati_vocabulary_parse(data, size, name, &vocabulary, err);
     leati_free(owned);
     if (status == LEAT_OK && json_object_set_new(config, "vocabulary", vocabulary) != 0)
         status = leati_fail(err, LEAT_ENOMEM, "no memory for a vocabulary");
