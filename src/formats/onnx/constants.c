@@ -31,7 +31,8 @@ const char *leati_onnx_initialize(leati_onnx *x, const char *wish, const leati_d
     const char *name = leati_onnx_name(x, true, wish);
     if (x->failure.code != LEAT_OK || !has_room(x)) return leati_free(owned), "";
     leati_onnx_initializer *item = &x->initializers[x->initializer_count++];
-    *item = (leati_onnx_initializer){name, desc->dtype, desc->rank, {0}, data, owned};
+    *item = (leati_onnx_initializer){
+        .name = name, .dtype = desc->dtype, .rank = desc->rank, .data = data, .owned = owned};
     memcpy(item->dims, desc->shape, sizeof item->dims);
     return name;
 }

@@ -14,7 +14,20 @@
 enum { MODEL_IR = 1, MODEL_PRODUCER = 2, MODEL_PRODUCER_VERSION = 3, MODEL_GRAPH = 7, MODEL_OPSET = 8 };
 enum { OPSET_DOMAIN = 1, OPSET_VERSION = 2 };
 enum { GRAPH_NAME = 2, GRAPH_INITIALIZER = 5, GRAPH_INPUT = 11, GRAPH_OUTPUT = 12 };
-enum { TENSOR_DIM = 1, TENSOR_TYPE = 2, TENSOR_NAME = 8, TENSOR_RAW = 9 };
+enum {
+    TENSOR_DIM = 1,
+    TENSOR_TYPE = 2,
+    TENSOR_NAME = 8,
+    TENSOR_RAW = 9,
+    TENSOR_EXTERNAL = 13,
+    TENSOR_LOCATION = 14
+};
+enum { ENTRY_KEY = 1, ENTRY_VALUE = 2, LOCATION_EXTERNAL = 1 };
+
+#define DATA_SUFFIX    ".data"
+#define DATA_ALIGNMENT 64
+#define LEAST_DATA_BYTES                                                                                     \
+    1024 /* smaller constants stay in the ONNX file, where readers need shapes and the like */
 enum { VALUE_NAME = 1, VALUE_TYPE = 2, TYPE_TENSOR = 1, TYPE_ELEMENT = 1, TYPE_SHAPE = 2, SHAPE_DIM = 1 };
 enum { DIM_VALUE = 1, DIM_NAME = 2 };
 
@@ -177,16 +190,51 @@ static size_t bytes_of(const leati_onnx_initializer *item) {
     return leati_count_bytes(leati_shape_count(item->rank, item->dims), leat_dtype_bytes(item->dtype));
 }
 
+/* Adds an entry of the description of external data. */
+static void add_entry(leati_message *tensor, const char *key, const char *value) {
+    leati_message entry = {0};
+    leati_message_text(&entry, ENTRY_KEY, key);
+    leati_message_text(&entry, ENTRY_VALUE, value);
+    leati_message_inner(tensor, TENSOR_EXTERNAL, &entry);
+    tensor->failed = tensor->failed || entry.failed;
+    leati_message_fini(&entry);
+}
+
+/* Returns the name of the file of external data, which is in the folder of the ONNX file. */
+static const char *data_name(const leati_onnx *x) {
+    const char *slash = strrchr(x->data_path, '/');
+    return slash ? slash + 1 : x->data_path;
+}
+
+static void add_external(const leati_onnx *x, leati_message *tensor, const leati_onnx_initializer *item) {
+    char number[32];
+    add_entry(tensor, "location", data_name(x));
+    snprintf(number, sizeof number, "%zu", item->offset_bytes);
+    add_entry(tensor, "offset", number);
+    snprintf(number, sizeof number, "%zu", bytes_of(item));
+    add_entry(tensor, "length", number);
+    leati_message_int(tensor, TENSOR_LOCATION, LOCATION_EXTERNAL);
+}
+
+/* Returns the bytes of an initializer's data that are in the ONNX file. */
+static size_t inner_bytes_of(const leati_onnx_initializer *item) {
+    return item->external ? 0 : bytes_of(item);
+}
+
 /* Makes the bytes of an initializer before its data: the beginning of the field, and the TensorProto without raw_data's
  * content. */
-static void make_head(leati_message *out, const leati_onnx_initializer *item) {
-    const size_t bytes = bytes_of(item);
+static void make_head(const leati_onnx *x, leati_message *out, const leati_onnx_initializer *item) {
+    const size_t bytes = inner_bytes_of(item);
     leati_message head = {0};
     for (int i = 0; i < item->rank; ++i) leati_message_int(&head, TENSOR_DIM, item->dims[i]);
     leati_message_int(&head, TENSOR_TYPE, leati_onnx_type_of(item->dtype));
     leati_message_text(&head, TENSOR_NAME, item->name);
-    leati_message_begin_bytes(&head, TENSOR_RAW, bytes);
+    if (item->external)
+        add_external(x, &head, item);
+    else
+        leati_message_begin_bytes(&head, TENSOR_RAW, bytes);
     leati_message_clear(out);
+    out->failed = out->failed || head.failed;
     leati_message_begin_bytes(out, GRAPH_INITIALIZER, head.length + bytes);
     leati_message_append(out, &head);
     leati_message_fini(&head);
@@ -202,8 +250,8 @@ static leat_status make_front(const leati_onnx *x, leati_message *out, size_t *t
     leati_message_append(&graph, &x->outputs);
     leati_message_append(&graph, &x->states);
     for (int32_t i = 0; i < x->initializer_count; ++i) {
-        make_head(&head, &x->initializers[i]);
-        rest += head.length + bytes_of(&x->initializers[i]);
+        make_head(x, &head, &x->initializers[i]);
+        rest += head.length + inner_bytes_of(&x->initializers[i]);
     }
     leati_message_int(out, MODEL_IR, LEATI_ONNX_IR);
     leati_message_text(&opset, OPSET_DOMAIN, "");
@@ -218,24 +266,76 @@ static leat_status make_front(const leati_onnx *x, leati_message *out, size_t *t
     leati_message_fini(&graph);
     leati_message_fini(&opset);
     leati_message_fini(&head);
-    if (failed) return leati_fail_memory(err, *total, "an ONNX file");
-    if (*total > INT32_MAX)
-        return leati_fail(
-            err, LEAT_ENOTSUP,
-            "the model needs %zu bytes as ONNX, and ONNX files have at most 2147483647; save it as "
-            ".keras or .h5",
-            *total);
+    return failed ? leati_fail_memory(err, *total, "an ONNX file") : LEAT_OK;
+}
+
+/* Moves the large constants to the file of external data. */
+static void make_external(leati_onnx *x) {
+    size_t offset = 0;
+    for (int32_t i = 0; i < x->initializer_count; ++i) {
+        leati_onnx_initializer *item = &x->initializers[i];
+        if (bytes_of(item) < LEAST_DATA_BYTES) continue;
+        item->external = true;
+        item->offset_bytes = offset;
+        offset += (bytes_of(item) + DATA_ALIGNMENT - 1) / DATA_ALIGNMENT * DATA_ALIGNMENT;
+    }
+}
+
+static leat_status refuse_size(size_t total, bool to_memory, leat_error *err) {
+    return leati_fail(err, LEAT_ENOTSUP,
+                      "the model needs %zu bytes as ONNX, and ONNX files have at most 2147483647; save it %s",
+                      total,
+                      to_memory ? "to a file, which gets a file with the weights beside it"
+                                : "as .keras or .h5");
+}
+
+/* Makes the front of a file that is at most as large as the limit. */
+static leat_status make_fitting_front(leati_onnx *x, leati_message *front, size_t limit, size_t *bytes,
+                                      leat_error *err) {
+    LEATI_TRY(make_front(x, front, bytes, err));
+    if (*bytes <= limit) return LEAT_OK;
+    if (!x->data_path) return refuse_size(*bytes, true, err);
+    make_external(x);
+    leati_message_clear(front);
+    LEATI_TRY(make_front(x, front, bytes, err));
+    return *bytes <= INT32_MAX ? LEAT_OK : refuse_size(*bytes, false, err);
+}
+
+static leat_status write_external(const leati_onnx *x, leati_replacement *file, leat_error *err) {
+    static const char zeros[DATA_ALIGNMENT];
+    for (int32_t i = 0; i < x->initializer_count; ++i) {
+        const leati_onnx_initializer *item = &x->initializers[i];
+        if (!item->external) continue;
+        LEATI_TRY(leati_replace_write(file, item->data, bytes_of(item), err));
+        LEATI_TRY(leati_replace_write(file, zeros,
+                                      (DATA_ALIGNMENT - bytes_of(item) % DATA_ALIGNMENT) % DATA_ALIGNMENT,
+                                      err));
+    }
     return LEAT_OK;
+}
+
+/* Writes the file of external data, if there is any. */
+static leat_status write_data(const leati_onnx *x, leat_error *err) {
+    leati_replacement file;
+    bool any = false;
+    for (int32_t i = 0; i < x->initializer_count; ++i) any = any || x->initializers[i].external;
+    if (!any) return LEAT_OK;
+    LEATI_TRY(leati_replace_begin(&file, x->data_path, err));
+    leat_status status = write_external(x, &file, err);
+    if (status == LEAT_OK) return leati_replace_commit(&file, err);
+    leati_replace_abandon(&file);
+    return status;
 }
 
 static leat_status write_all(const leati_onnx *x, sink *to, const leati_message *front, leat_error *err) {
     leati_message head = {0};
     leat_status status = put(to, front->data, front->length, err);
     for (int32_t i = 0; status == LEAT_OK && i < x->initializer_count; ++i) {
-        make_head(&head, &x->initializers[i]);
+        make_head(x, &head, &x->initializers[i]);
         status =
             head.failed ? leati_fail_memory(err, 256, "an ONNX file") : put(to, head.data, head.length, err);
-        if (status == LEAT_OK) status = put(to, x->initializers[i].data, bytes_of(&x->initializers[i]), err);
+        if (status == LEAT_OK)
+            status = put(to, x->initializers[i].data, inner_bytes_of(&x->initializers[i]), err);
     }
     leati_message_fini(&head);
     return status;
@@ -262,6 +362,7 @@ static void fini(leati_onnx *x) {
     for (int i = 0; i < 2; ++i) leati_graph_destroy(&x->probes[i].graph);
     for (int32_t i = 0; i < x->names.count; ++i) leati_free(x->names.items[i]);
     for (int32_t i = 0; i < x->initializer_count; ++i) leati_free(x->initializers[i].owned);
+    leati_free(x->data_path);
     leati_free(x->names.items);
     leati_free(x->taken.items);
     leati_free(x->initializers);
@@ -275,12 +376,13 @@ static void fini(leati_onnx *x) {
 }
 
 /* Writes the exported graph to a file, or to new memory if path is NULL. */
-static leat_status write_graph(const leati_onnx *x, const char *path, void **out, size_t *bytes,
+static leat_status write_graph(leati_onnx *x, const char *path, size_t limit, void **out, size_t *bytes,
                                leat_error *err) {
     leati_message front = {0};
     leati_replacement file;
     sink to = {NULL, NULL};
-    leat_status status = make_front(x, &front, bytes, err);
+    leat_status status = make_fitting_front(x, &front, limit, bytes, err);
+    if (status == LEAT_OK && path) status = write_data(x, err);
     if (status == LEAT_OK && path) {
         status = leati_replace_begin(&file, path, err);
         if (status == LEAT_OK) to.file = &file;
@@ -297,25 +399,40 @@ static leat_status write_graph(const leati_onnx *x, const char *path, void **out
     return status;
 }
 
-static leat_status export_model(const leat_model *model, const char *path, void **out, size_t *bytes,
-                                leat_error *err) {
+/* Returns the path of the external data; NULL without memory. */
+static char *data_path_of(const char *path) {
+    char *out = leati_calloc(1, strlen(path) + sizeof DATA_SUFFIX);
+    if (out) memcpy(out, path, strlen(path));
+    if (out) memcpy(out + strlen(path), DATA_SUFFIX, sizeof DATA_SUFFIX);
+    return out;
+}
+
+static leat_status export_model(const leat_model *model, const char *path, size_t limit, void **out,
+                                size_t *bytes, leat_error *err) {
     leati_onnx *x = leati_calloc(1, sizeof *x);
     if (!x) return leati_fail_memory(err, sizeof *x, "an ONNX export");
     x->model = model, x->into = &x->nodes;
-    leat_status status = export_graph(x, err);
-    if (status == LEAT_OK) status = write_graph(x, path, out, bytes, err);
+    if (path) x->data_path = data_path_of(path);
+    leat_status status =
+        path && !x->data_path ? leati_fail_memory(err, strlen(path), "an ONNX export") : export_graph(x, err);
+    if (status == LEAT_OK) status = write_graph(x, path, limit, out, bytes, err);
     fini(x);
     return leati_prefix(status, err, "ONNX");
 }
 
 leat_status leati_onnx_save(const leat_model *model, const char *path, leat_error *err) {
+    return leati_onnx_save_within(model, path, INT32_MAX, err);
+}
+
+leat_status leati_onnx_save_within(const leat_model *model, const char *path, size_t limit_bytes,
+                                   leat_error *err) {
     size_t bytes;
-    return export_model(model, path, NULL, &bytes, err);
+    return export_model(model, path, limit_bytes, NULL, &bytes, err);
 }
 
 leat_status leati_onnx_save_memory(const leat_model *model, void **out, size_t *bytes, leat_error *err) {
     *out = NULL;
-    leat_status status = export_model(model, NULL, out, bytes, err);
+    leat_status status = export_model(model, NULL, INT32_MAX, out, bytes, err);
     if (status == LEAT_OK) return LEAT_OK;
     leati_free(*out);
     *out = NULL, *bytes = 0;

@@ -29,6 +29,8 @@ typedef struct leati_onnx_initializer {
     int64_t dims[LEAT_MAX_RANK];
     const void *data; /* borrowed from the model or from the graph, or `owned` */
     void *owned;      /* NULL: none */
+    bool external;    /* the data is in the file beside the ONNX file, from offset_bytes on */
+    size_t offset_bytes;
 } leati_onnx_initializer;
 
 /* The ONNX names of a value; NULL: not made yet. */
@@ -46,6 +48,7 @@ typedef struct leati_onnx_names {
 typedef struct leati_onnx {
     const leat_model *model;
     leati_program probes[2];
+    char *data_path;          /* the file for large constants beside the ONNX file; NULL: memory */
     const leati_graph *graph; /* of probes[0] */
     leat_error failure;       /* the first one; code LEAT_OK: none */
     const char *label;        /* name of the layer whose nodes are being emitted; NULL: none */
