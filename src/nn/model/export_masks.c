@@ -228,14 +228,15 @@ static size_t index_of(const leat_model *model, int32_t member, int32_t call, in
 }
 
 /* Current Keras's MultiHeadAttention takes the masks off its inputs, so that later calls see none. */
-static leat_status take_masks(walk *w, const leat_model *model, const leati_layer *layer, const leati_call *call,
-                              mask *table) {
+static leat_status take_masks(walk *w, const leat_model *model, const leati_layer *layer,
+                              const leati_call *call, mask *table) {
     json_t *config = NULL;
     LEATI_TRY(leati_layer_config(layer, &config, w->err));
     const bool current = true_key(config, "as_keras3");
     json_decref(config);
     for (int32_t i = 0; i < call->input_count; ++i) {
-        mask *m = &table[index_of(model, call->inputs[i].layer, call->inputs[i].call, call->inputs[i].tensor)];
+        mask *m =
+            &table[index_of(model, call->inputs[i].layer, call->inputs[i].call, call->inputs[i].tensor)];
         if (current)
             m->id = 0;
         else if (m->id)
@@ -262,8 +263,9 @@ static leat_status pass_call(walk *w, const leat_model *model, const leati_sched
     if (call->masked) inputs[0] = new_mask(w); /* the argument `mask` takes the place of the tensor's mask */
     const layer_call one = {member->layer, call->input_count - (call->masked ? 1 : 0), inputs, outputs};
     LEATI_TRY(pass_layer(w, &one));
-    return member->layer->type == &leati_layer_multi_head_attention ? take_masks(w, model, member->layer, call, table)
-                                                                     : LEAT_OK;
+    return member->layer->type == &leati_layer_multi_head_attention
+               ? take_masks(w, model, member->layer, call, table)
+               : LEAT_OK;
 }
 
 static leat_status pass_model(walk *w, const leat_model *model, const mask *inputs, mask *outputs) {
