@@ -183,7 +183,9 @@ typedef struct leat_fit_options {
      * class_weight. */
     const leat_output_class_weight *output_class_weights;
     int output_class_weight_count;
-    int unused; /* 0; the struct has no padding in it */
+    /* number of workers of the validation data; 0 (default): as for the training data; -1: none, the caller makes its
+     * batches */
+    int validation_workers;
     /* Several processes train together (leat/dist.h, docs/distributed.md); default NULL: this process alone.  Each rank
      * calls fit with the same model, data and options, and computes its share of each batch.  Callbacks, messages and
      * checkpoints belong to rank 0; all ranks end with the same weights and history. */

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The data of fit, evaluate and predict, as the extension reads it."""
 
+import math
+import threading
+
 from leat import _arrays, _sources, _trainer
 from leat.errors import ArgumentError, Error
 from leat.feed import Feed
@@ -8,6 +11,9 @@ from leat.native_source import Source
 
 _SHUFFLES = {False: 0, True: 4, None: 0, "batch": 1, "batches": 1, "samples": 2}
 _LARGEST_GROWTH, _LEAST_BOUND = 4, 64  # how large a None dimension of later batches may become
+_MOST_AHEAD, _BYTES_AHEAD = 8, 4 << 20  # batches that are taken ahead: at most so many, and 2 if they are large
+_KEPT = 2 * _MOST_AHEAD + 8  # batches of a feed that may be alive: those in the ring of native/ahead.c, and some more
+_END_SECONDS = 5  # how long the end of a call waits for the thread that takes batches
 
 
 def read_shuffle(shuffle):
@@ -72,7 +78,8 @@ class Opened:
 
     def __init__(self):
         self._opened = []
-        self.in_python = False
+        self.in_python = False  # some of the data
+        self.all_in_python = True
 
     def __enter__(self):
         return self
@@ -93,8 +100,10 @@ class Opened:
         if isinstance(x, Source):
             _refuse(y, sample_weight, "a leat.source has its own targets: leave y and sample_weight out")
             x._check_batch_size(batch_size)
+            self.all_in_python = False
             return _Native(x._get())
         if holds_arrays(x):
+            self.all_in_python = False
             return self.keep(_Arrays(model, x, y, sample_weight, batch_size, needs_targets))
         _refuse(y, sample_weight, "data that gives batches gives (x, y): leave y and sample_weight out")
         self.in_python = True
@@ -112,7 +121,8 @@ class _Native:
     def __init__(self, native):
         self.native = native
 
-    def verdict(self):
+    def verdict(self, measured):
+        """Returns a text for the history, or None for that of the C library."""
         return None
 
     def close(self):
@@ -137,26 +147,40 @@ class _Arrays(_Native):
 
 
 class _Stream(_Native):
-    """Batches that Python gives: those of a feed, one after the other, on the thread of the call."""
+    """Batches that Python gives: those of a feed, one after the other.
+
+    They are taken ahead by a thread, so that a step never waits for the interpreter's lock.  A leat.Feed of the caller
+    is read between the steps, since its position belongs to the caller; so is data with workers=0.
+    """
 
     in_python = True
 
-    def __init__(self, model, data, needs_targets, shuffle=False, at_pass=0, **options):
+    def __init__(self, model, data, needs_targets, shuffle=False, at_pass=0, passes=None, **options):
+        options["passes"] = passes  # of a Sequence; None: unknown
         self._needs_targets = needs_targets
         self._feed, self._length, self._owns = _make_feed(data, shuffle, at_pass, options)
         self._iterator = iter(self._feed)
         self._dtypes = None
         self._fresh = True
+        self._thread = None
         try:
             try:
                 self._first = next(self._iterator)
             except StopIteration:
                 raise ArgumentError("the data gives no batch") from None
             spec, size = self._learn(model, self._first)
-            super().__init__(_trainer.python_data(self._next, self._length, spec, size))
+            depth = self._choose_depth(options) if self._owns and options["workers"] else 0
+            super().__init__(_trainer.python_data(self._next, self._length, spec, size, depth))
+            if depth:
+                self._thread = threading.Thread(target=self.native.run_ahead, name="leat-take", daemon=True)
+                self._thread.start()
         except BaseException:
             self._close_feed()
             raise
+
+    def _choose_depth(self, options):
+        size = sum(array.nbytes for _, _, array in self._parts(self._first))
+        return max(1, min(options["queue"], _MOST_AHEAD if size * _MOST_AHEAD <= _BYTES_AHEAD else 2))
 
     def _parts(self, batch):
         """Returns the arrays of a batch: [(part, name, array), ...]."""
@@ -213,20 +237,55 @@ class _Stream(_Native):
             numpy.ascontiguousarray(array, dtype) for (_, _, array), dtype in zip(parts, self._dtypes)
         ]
 
-    def verdict(self):
+    def verdict(self, measured):
+        text = measured.get("text", "")
         try:
-            return self._feed.verdict() if isinstance(self._feed, Feed) else None
+            stats = self._feed.stats()
         except Error:
             return None  # Another thread, or the end of the program, has closed the feed.
+        if not measured.get("steps") or " A step takes" not in text or text.startswith("The run was too short"):
+            return None
+        judged, _, rest = text.partition(" A step takes")
+        _, memory, rest = rest.partition(" Memory:")
+        step = 1e3 * measured["compute_s"] / measured["steps"]
+        batch = stats["get_ns"] / max(1, stats["batches"]) / 1e6
+        waited = 100 * measured["data_wait_s"] / measured["wall_s"]
+        advice = _advise(self._feed, self._owns, waited, max(1, math.ceil(batch / step)) if step else 1)
+        return f"{judged} A step takes {step:.2f} ms; a batch takes {batch:.2f} ms of a worker. {advice}{memory}{rest}"
 
     def _close_feed(self):
         self._iterator = self._first = None
         if self._owns:
             self._feed.close()
 
+    def _end_thread(self):
+        """Returns False if the thread is still in the data's own code."""
+        if self._thread is None:
+            return True
+        self.native.stop_ahead()
+        self._feed.stop()
+        self._thread.join(_END_SECONDS)
+        return not self._thread.is_alive()
+
     def close(self):
-        self.native.close()
-        self._close_feed()
+        if self._end_thread():
+            self.native.close()
+            self._close_feed()
+
+
+def _advise(feed, owns, waited, needed):
+    """Returns what would shorten the waits for data, which took `waited` % of the time."""
+    if waited < 10:
+        return "More workers would not help: the batches are there in time."
+    if not feed.workers:
+        return f"Batches are made between the steps: workers={needed} would make them beside the steps."
+    if feed._source.generator:
+        return "An iterable is read by one thread: pass a Sequence or a data set, which several workers can read."
+    if needed > feed.workers:
+        where = "" if owns else " of the feed"
+        processes = "" if feed.kind != "thread" else ", as processes (use_multiprocessing=True) if they run Python code"
+        return f"About {needed} workers{where} would be enough{processes}; it has {feed.workers}."
+    return "More workers would not help: on average they keep up; they share the cores with the steps."
 
 
 _END = object()
@@ -246,10 +305,10 @@ def _make_feed(data, shuffle, at_pass, options):
     """Returns (an iterable with a pass per iteration, a function that returns its length or None, True to close it)."""
     if isinstance(data, Feed):
         return data, (None if data._source.generator else lambda: len(data)), False
-    common = dict(workers=options["workers"], max_queue_size=options["queue"], seed=options["seed"])
+    common = dict(workers=options["workers"], max_queue_size=options["queue"], seed=options["seed"], keep=_KEPT)
     if hasattr(data, "__getitem__") and hasattr(data, "__len__"):
         kind = "process" if options["processes"] else "thread"
-        feed = Feed(data, kind=kind, shuffle="batches" if shuffle else False, **common)
+        feed = Feed(data, kind=kind, shuffle="batches" if shuffle else False, passes=options["passes"], **common)
         if at_pass:
             feed._reopen(at_pass, 0)
         return feed, lambda: len(feed), True

@@ -270,15 +270,24 @@ class Model:
             if split is not None:
                 (x, y, sample_weight), validation_data = split
             options = dict(workers=workers, processes=use_multiprocessing, queue=max_queue_size, seed=seed)
+            passes = None if steps_per_epoch else max(int(epochs), int(initial_epoch) + 1)
             data = opened.open(
-                self, x, y, sample_weight, batch_size, True, shuffle=shuffle, at_pass=initial_epoch, **options
+                self,
+                x,
+                y,
+                sample_weight,
+                batch_size,
+                True,
+                shuffle=shuffle,
+                at_pass=initial_epoch,
+                passes=passes,
+                **options,
             )
             validation = None
             if validation_data is not None:
                 parts = _data.validation_parts(validation_data)
                 size = validation_batch_size or (batch_size if _data.holds_arrays(parts[0]) else None)
                 validation = opened.open(self, *parts, size, True, **options)
-            in_python = opened.in_python
             samples = data.native.samples()
             history.params = {"steps": steps_per_epoch or data.native.length(), "samples": samples}
             order, window = _data.read_shuffle(False if data.in_python else shuffle)
@@ -296,25 +305,24 @@ class Model:
                 _arguments.verbose(verbose),
                 int(validation_steps or 0),
                 1 if epoch_list is not None else int(validation_freq),
-                1 if in_python else int(max_queue_size),
-                0 if in_python else int(workers),
-                bool(use_multiprocessing) and not in_python,
+                1 if opened.all_in_python else int(max_queue_size),
+                0 if data.in_python else int(workers),
+                -1 if not workers or (validation is not None and validation.in_python) else int(workers),
+                bool(use_multiprocessing) and not opened.in_python,
                 int(threads),
                 order,
                 window,
                 int(seed),
                 _arguments.choose("bad_batch", bad_batch, {"fail": False, "skip": True}),
                 int(retries),
-                int(timeout * 1000) if timeout and workers and not in_python else 0,
+                int(timeout * 1000) if timeout and workers and not opened.in_python else 0,
                 bool(check_finite),
             )
             self._stop = False
             self.history = history
             error, told = native.fit(*arguments)
             history._fill(*told)
-            verdict = data.verdict()
-            if verdict:
-                history.verdict = verdict
+            history.verdict = data.verdict(history.to_dict().get("verdict", {})) or history.verdict
         self._stop = history.stop_reason is not None
         if error is not None:
             raise error
@@ -344,7 +352,8 @@ class Model:
         native = self._get_compiled()
         with _data.Opened() as opened:
             options = dict(workers=workers, processes=use_multiprocessing, queue=max_queue_size, seed=seed)
-            data = opened.open(self, x, y, sample_weight, batch_size, True, **options)
+            passes = None if steps else 1
+            data = opened.open(self, x, y, sample_weight, batch_size, True, passes=passes, **options)
             logs = native.evaluate(*self._evaluation(data, callbacks, steps, verbose, options, threads))
         return self._order(logs, return_dict)
 
@@ -366,7 +375,8 @@ class Model:
         native = self._get()
         with _data.Opened() as opened:
             options = dict(workers=workers, processes=use_multiprocessing, queue=max_queue_size, seed=seed)
-            data = opened.open(self, x, None, None, batch_size, False, **options)
+            passes = None if steps else 1
+            data = opened.open(self, x, None, None, batch_size, False, passes=passes, **options)
             memories = native.predict(*self._evaluation(data, callbacks, steps, verbose, options, threads))
         return _arguments.outputs(memories)
 

@@ -30,6 +30,8 @@ static void release_kept(data_set *d) {
 
 static void close_data(data_set *d) {
     release_kept(d);
+    ahead_free(d->ahead);
+    d->ahead = NULL;
     Py_BEGIN_ALLOW_THREADS leat_sequence_destroy(&d->sequence);
     Py_END_ALLOW_THREADS array_set_close(&d->arrays);
     Py_CLEAR(d->next);
@@ -143,17 +145,13 @@ static PyObject *data_windows(PyObject *self, PyObject *args) {
 
 /* ---- batches that Python makes ---- */
 
-/* Points the tensors of the batch to the arrays.  The feed reads them until the next batch, or the one after it, is
- * made. */
-static int take_arrays(data_set *d, PyObject *made, leat_batch *batch, leat_error *err) {
+int take_arrays(const data_set *d, PyObject *made, array_view *views, leat_batch *batch, leat_error *err) {
     Py_ssize_t count = PyList_Size(made);
     if (count < 0) return -1;
     if (count != batch->tensor_count)
         return leat_error_set(err, LEAT_ESHAPE, "a batch has %d arrays, the first one had %d", (int)count,
                               (int)batch->tensor_count),
                1;
-    array_view *views = d->kept + (ptrdiff_t)d->kept_turn * batch->tensor_count;
-    d->kept_turn = (d->kept_turn + 1) % KEPT_BATCHES;
     for (int i = 0; i < batch->tensor_count; ++i) {
         array_close(&views[i]);
         PyObject *array = PyList_GetItem(made, i);
@@ -169,7 +167,11 @@ static int take_arrays(data_set *d, PyObject *made, leat_batch *batch, leat_erro
     return 0;
 }
 
-static leat_status take_batch(data_set *d, int64_t index, leat_batch *batch, leat_error *err) {
+/* Makes a batch on the thread of the call.  The feed reads the arrays until the next batch, or the one after it, is
+ * made. */
+static leat_status make_batch(data_set *d, int64_t index, leat_batch *batch, leat_error *err) {
+    array_view *views = d->kept + (ptrdiff_t)d->kept_turn * batch->tensor_count;
+    d->kept_turn = (d->kept_turn + 1) % KEPT_BATCHES;
     PyGILState_STATE state = PyGILState_Ensure();
     leat_status status = LEAT_OK;
     PyObject *made = PyObject_CallFunction(d->next, "L", (long long)index);
@@ -177,7 +179,7 @@ static leat_status take_batch(data_set *d, int64_t index, leat_batch *batch, lea
     if (!made)
         failed = -1;
     else if (made != Py_None)
-        failed = take_arrays(d, made, batch, err);
+        failed = take_arrays(d, made, views, batch, err);
     else if (d->sequence.next)
         batch->size = 0; /* the end of a generator */
     else
@@ -187,6 +189,10 @@ static leat_status take_batch(data_set *d, int64_t index, leat_batch *batch, lea
     if (failed < 0) status = call_failed(d->call, "the data", err);
     PyGILState_Release(state);
     return status;
+}
+
+static leat_status take_batch(data_set *d, int64_t index, leat_batch *batch, leat_error *err) {
+    return d->ahead ? ahead_take(d, index, batch, err) : make_batch(d, index, batch, err);
 }
 
 static leat_status get(void *user, int64_t index, leat_rng *rng, leat_batch *batch, leat_error *err) {
@@ -237,12 +243,16 @@ static int read_spec(leat_batch_spec *spec, PyObject *list, leat_error *err) {
     return count < 0 ? -1 : 0;
 }
 
+/* python_data(next, length, spec, batch_size, depth): `depth` batches are taken ahead by the thread that calls
+ * run_ahead(); 0: by the thread of the call. */
 PyObject *python_data(PyObject *module, PyObject *args) {
     (void)module;
     PyObject *next_function, *length_function, *spec;
     long long batch_size = 0;
+    int depth = 0;
     leat_error err = {0};
-    if (!PyArg_ParseTuple(args, "OOOL", &next_function, &length_function, &spec, &batch_size)) return NULL;
+    if (!PyArg_ParseTuple(args, "OOOLi", &next_function, &length_function, &spec, &batch_size, &depth))
+        return NULL;
     data_set *d = (data_set *)data_alloc();
     if (!d) return NULL;
     leat_sequence_init(&d->sequence, sizeof d->sequence);
@@ -252,6 +262,10 @@ PyObject *python_data(PyObject *module, PyObject *args) {
     if (failed == 0) {
         d->kept = PyMem_Calloc(KEPT_BATCHES * (size_t)d->sequence.spec.tensor_count, sizeof *d->kept);
         if (!d->kept) failed = (PyErr_NoMemory(), -1);
+    }
+    if (failed == 0 && depth > 0) {
+        d->ahead = ahead_new(depth, d->sequence.spec.tensor_count);
+        if (!d->ahead) failed = -1;
     }
     if (failed != 0) {
         Py_DECREF((PyObject *)d);
@@ -364,6 +378,8 @@ static PyMethodDef data_methods[] = {
     {"windows", data_windows, METH_VARARGS, "Makes windows of the samples; closes the data."},
     {"spec", data_spec_of, METH_NOARGS, "Returns (batch_size, [(part, name, dtype, shape), ...])."},
     {"length", data_length, METH_NOARGS, "Returns the number of batches of a pass, or None."},
+    {"run_ahead", data_run_ahead, METH_NOARGS, "Takes batches until stop_ahead(); for a thread of its own."},
+    {"stop_ahead", data_stop_ahead, METH_NOARGS, "Ends run_ahead()."},
     {"samples", data_samples, METH_NOARGS, "Returns the number of samples, or None."},
     {0}};
 

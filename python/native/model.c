@@ -32,7 +32,7 @@ int model_begin(model *m) {
         return -1;
     }
     m->owner = thread;
-    ++m->depth;
+    if (m->depth++ == 0) m->stopping = false;
     return 0;
 }
 

@@ -5,6 +5,8 @@
 
 #include "native.h"
 
+#include <stdatomic.h>
+
 #include "leat/leat.h"
 
 /* ---- memory (arrays.c) ---- */
@@ -46,14 +48,18 @@ void array_set_close(array_set *set);
 
 enum { KEPT_BATCHES = 3 };
 
+/* Batches that a thread takes ahead (ahead.c). */
+typedef struct ahead ahead;
+
 /* The data of a fit, an evaluation, a prediction or a feed. */
 typedef struct data_set {
     PyObject ob_base;
     leat_sequence sequence; /* zeroed: closed */
     array_set arrays;       /* of data that is arrays */
     /* Of data that Python makes: next(index) returns the arrays of a batch, or None; length() the batches of a pass.
-     * `next` is called on the thread of the call. */
+     * `next` is called on the thread of the call or, with `ahead`, on the thread that calls run_ahead(). */
     PyObject *next, *length;
+    ahead *ahead;     /* NULL: none */
     array_view *kept; /* the arrays of the last batches: KEPT_BATCHES times the tensors of a batch */
     int kept_turn;
     struct call *call; /* the call that raises the exceptions of `next` */
@@ -62,6 +68,18 @@ typedef struct data_set {
 
 /* Returns the data of an argument, or NULL with an exception. */
 data_set *data_of(PyObject *object);
+
+/* Points the tensors of the batch to the arrays of a list, which *views keep.  Returns 1 with *err set, or -1 with an
+ * exception. */
+int take_arrays(const data_set *d, PyObject *made, array_view *views, leat_batch *batch, leat_error *err);
+
+/* Returns the batches that are taken ahead, or NULL with an exception.  Freed with the interpreter's lock held, after
+ * run_ahead() has ended. */
+ahead *ahead_new(int depth, int tensors);
+void ahead_free(ahead *a);
+
+/* Gives the batch with number `index` of a pass, or the next one of a generator, to the thread of the call. */
+leat_status ahead_take(data_set *d, int64_t index, leat_batch *batch, leat_error *err);
 
 /* Returns (-1, [memory of each tensor]) of a batch of a native source.  The memory is that of the batch, which is kept;
  * if too many batches are kept, it is a copy, and *copied is set. */
@@ -88,6 +106,7 @@ typedef struct model {
     unsigned long owner;     /* the thread whose call is running */
     int depth;               /* calls of that thread */
     leat_training *training; /* during a hook */
+    atomic_bool stopping;    /* stop() was called during the running call */
 } model;
 
 /* Begin and end a call of a model: another thread's call is an error. */
@@ -107,6 +126,8 @@ METHOD(model_stop);
 METHOD(arrays_data);
 METHOD(source_data);
 METHOD(python_data);
+METHOD(data_run_ahead);
+METHOD(data_stop_ahead);
 #undef METHOD
 
 extern PyType_Spec memory_spec, data_spec, model_spec, predictor_spec;

@@ -97,11 +97,11 @@ static int fit_read(fit_arguments *a, PyObject *args) {
     int processes = 0, shuffle = 0, skip = 0, finite = 0;
     leat_fit_options *o = &a->options;
     *a = (fit_arguments){.options = leat_fit_options_default()};
-    if (!PyArg_ParseTuple(args, "OOOOOOLLLiLLiipiiLKpiLp", &a->data, &a->validation, &a->callbacks,
+    if (!PyArg_ParseTuple(args, "OOOOOOLLLiLLiiipiiLKpiLp", &a->data, &a->validation, &a->callbacks,
                           &a->class_weight, &a->checkpoints, &a->validation_epochs, &epochs, &first, &steps,
-                          &o->verbose, &validation_steps, &freq, &o->max_queue_size, &o->workers, &processes,
-                          &o->threads, &shuffle, &window, &seed, &skip, &o->faults.retries, &deadline,
-                          &finite))
+                          &o->verbose, &validation_steps, &freq, &o->max_queue_size, &o->workers,
+                          &o->validation_workers, &processes, &o->threads, &shuffle, &window, &seed, &skip,
+                          &o->faults.retries, &deadline, &finite))
         return -1;
     o->epochs = epochs;
     o->initial_epoch = first;
@@ -395,6 +395,7 @@ PyObject *model_publish(PyObject *self, PyObject *nothing) {
 PyObject *model_stop(PyObject *self, PyObject *nothing) {
     (void)nothing;
     model *m = (model *)self;
+    m->stopping = true;
     if (m->training && m->owner == PyThread_get_thread_ident())
         leat_training_stop(m->training, "model.stop_training was set");
     else

@@ -3,6 +3,8 @@
 #include "cmocka_all.h"
 
 #include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "train/support.h"
@@ -138,6 +140,62 @@ static void validation_runs_when_asked(void **state) {
     expect_ok(leat_model_fit_generator(model, &sequence, &options, &history, &err), &err);
     assert_int_equal(count_of(history, "val_accuracy"), 2);
     leat_history_destroy(&history);
+    leat_model_destroy(&model);
+}
+
+/* A sequence that notes the threads that make its batches. */
+typedef struct noted {
+    leat_sequence sequence;
+    pthread_t caller;
+    atomic_int by_caller, by_workers;
+} noted;
+
+static leat_status get_noted(void *user, int64_t index, leat_rng *rng, leat_batch *batch, leat_error *err) {
+    noted *n = user;
+    atomic_fetch_add(pthread_equal(pthread_self(), n->caller) ? &n->by_caller : &n->by_workers, 1);
+    return n->sequence.get(n->sequence.user, index, rng, batch, err);
+}
+
+static int64_t noted_length(void *user) {
+    const noted *n = user;
+    return n->sequence.length(n->sequence.user);
+}
+
+static leat_sequence noted_sequence(noted *n, clusters *data) {
+    leat_sequence sequence = leat_sequence_default();
+    *n = (noted){.sequence = clusters_sequence(data), .caller = pthread_self()};
+    sequence.user = n;
+    sequence.spec = n->sequence.spec;
+    sequence.length = noted_length;
+    sequence.get = get_noted;
+    return sequence;
+}
+
+static void validation_has_workers_of_its_own(void **state) {
+    (void)state;
+    static const struct {
+        int workers, validation_workers;
+        bool caller_trains, caller_validates;
+    } cases[] = {{1, 0, false, false}, {0, 0, true, true}, {2, -1, false, true}, {0, 2, true, false}};
+    leat_error err = {0};
+    leat_model *model = make_classifier(1);
+    clusters data = clusters_of(40, 8), held_out = clusters_of(24, 8);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+        noted train, test;
+        leat_sequence sequence = noted_sequence(&train, &data), validation = noted_sequence(&test, &held_out);
+        leat_fit_options options = quiet_fit(2);
+        options.validation = &validation;
+        options.workers = cases[i].workers;
+        options.validation_workers = cases[i].validation_workers;
+        expect_ok(leat_model_fit_generator(model, &sequence, &options, NULL, &err), &err);
+        assert_int_equal(train.by_caller, cases[i].caller_trains ? 10 : 0);
+        assert_int_equal(train.by_workers, cases[i].caller_trains ? 0 : 10);
+        assert_int_equal(test.by_workers > 0, !cases[i].caller_validates);
+        assert_int_equal(test.by_caller, cases[i].caller_validates ? 6 : 0);
+        options.validation_workers = -2;
+        assert_int_equal(leat_model_fit_generator(model, &sequence, &options, NULL, &err), LEAT_EINVAL);
+        assert_non_null(strstr(err.message, "validation_workers: expected at least -1, received -2"));
+    }
     leat_model_destroy(&model);
 }
 
@@ -309,6 +367,7 @@ int main(void) {
         cmocka_unit_test(validation_runs_when_asked),
         cmocka_unit_test(evaluation_does_not_depend_on_the_batch_size),
         cmocka_unit_test(predictions_keep_the_order),
+        cmocka_unit_test(validation_has_workers_of_its_own),
         cmocka_unit_test(sample_and_class_weights_multiply),
         cmocka_unit_test(fit_on_arrays_shuffles_samples),
         cmocka_unit_test(one_batch_at_a_time_is_the_same_as_fit),

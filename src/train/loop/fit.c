@@ -52,6 +52,9 @@ static leat_status check_options(const leat_model *model, const leat_sequence *s
             "epochs, initial_epoch, steps_per_epoch, validation_steps and threads must be at least 0");
     LEATI_TRY(leati_check_list(options->validation_epochs, options->validation_epoch_count,
                                "validation_epoch", err));
+    if (options->validation_workers < -1)
+        return leati_fail(err, LEAT_EINVAL, "validation_workers: expected at least -1, received %d",
+                          options->validation_workers);
     if (!options->validation_epochs && options->validation_freq < 1)
         return leati_fail(err, LEAT_EINVAL, "validation_freq: expected at least 1, received %" PRId64,
                           options->validation_freq);
@@ -162,6 +165,8 @@ static leat_status prepare_validation(leati_fit_loop *loop, leat_error *err) {
                                            .parallel = options->dist ? &loop->parallel : NULL,
                                            .threads = options->threads,
                                            .feed = feed_options(options, "validation")};
+    if (options->validation_workers != 0)
+        runner_options.feed.workers = options->validation_workers > 0 ? options->validation_workers : 0;
     if (!options->validation->next) runner_options.at = loop->validation_start.at;
     leat_status status =
         leati_runner_prepare(&loop->validation, loop->model, options->validation, &runner_options, err);
