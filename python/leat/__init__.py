@@ -52,7 +52,7 @@ _LAZY = {
     "source_help": "leat.native_source",
     "tune": "leat.tuning",
 }
-_MODULES = ("callbacks", "feed", "report", "tuning")
+_MODULES = ("callbacks", "feed", "losses", "metrics", "optimizers", "report", "tuning")
 
 
 def __getattr__(name):

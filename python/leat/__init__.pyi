@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 from leat import callbacks as callbacks
+from leat import losses as losses
+from leat import metrics as metrics
+from leat import optimizers as optimizers
 from leat.combine import concat as concat
 from leat.combine import mix as mix
 from leat.combine import pad_sequences as pad_sequences

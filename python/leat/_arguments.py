@@ -41,7 +41,12 @@ def plain(value):
     if hasattr(value, "item"):
         return value.item()
     if callable(value) and hasattr(value, "__name__"):
-        return value.__name__
+        if (getattr(value, "__module__", None) or "").split(".")[0] in ("keras", "tf_keras", "tensorflow", "leat"):
+            return value.__name__
+        raise ArgumentError(
+            f"{value.__name__}: a function in Python cannot be a loss or a metric: pass the name of one of leat's"
+            " (docs/layers.md), or train by the gradients of another library"
+        )
     raise ArgumentError(f"expected a name or a configuration, received {value!r}")
 
 

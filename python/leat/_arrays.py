@@ -48,7 +48,7 @@ def count_samples(named):
     """Returns the number of samples that all arrays have."""
     counts = {array.shape[0] if array.ndim else 1 for _, array in named}
     if len(counts) > 1:
-        text = ", ".join(f"{name or i}: {array.shape}" for i, (name, array) in enumerate(named))
+        text = ", ".join(f"{name or f'array {i}'}: {array.shape}" for i, (name, array) in enumerate(named))
         raise ArgumentError(f"the arrays have different numbers of samples: {text}")
     return counts.pop() if counts else 0
 
@@ -60,7 +60,7 @@ def sort_names(named, names, what):
     given = dict(named)
     unknown = [name for name in given if name not in names]
     missing = [name for name in names if name not in given]
-    if unknown or (missing and what != "sample_weight"):
+    if unknown or (missing and what == "x"):  # An output without a loss has no target.
         raise ArgumentError(
             f"{what}: expected a dict with the keys {', '.join(names)}, received {', '.join(map(str, given))}"
         )

@@ -5,7 +5,7 @@ import math
 import threading
 
 from leat import _arrays, _sources, _trainer
-from leat.errors import ArgumentError, Error
+from leat.errors import ArgumentError, Error, ShapeError
 from leat.feed import Feed
 from leat.native_source import Source
 
@@ -13,6 +13,7 @@ _SHUFFLES = {False: 0, True: 4, None: 0, "batch": 1, "batches": 1, "samples": 2}
 _LARGEST_GROWTH, _LEAST_BOUND = 4, 64  # how large a None dimension of later batches may become
 _MOST_AHEAD, _BYTES_AHEAD = 8, 4 << 20  # batches that are taken ahead: at most so many, and 2 if they are large
 _KEPT = 2 * _MOST_AHEAD + 8  # batches of a feed that may be alive: those in the ring of native/ahead.c, and some more
+_MOST_STEPS = 2**31 - 1  # of an iterable whose length is not known
 _END_SECONDS = 5  # how long the end of a call waits for the thread that takes batches
 
 
@@ -110,6 +111,17 @@ class Opened:
         return self.keep(_Stream(model, x, needs_targets, **options))
 
 
+def count_steps(steps, data, what, epochs=1):
+    """Returns (steps, True if they are not known): a single pass through an iterable goes to its end."""
+    if steps or not data.ends_by_itself():
+        return int(steps or 0), False
+    if epochs > 1:
+        raise ArgumentError(
+            f"{what} is needed for {epochs} epochs: the data is an iterable without a length; one epoch goes to its end"
+        )
+    return _MOST_STEPS, True
+
+
 def _refuse(y, sample_weight, message):
     if y is not None or sample_weight is not None:
         raise ArgumentError(message)
@@ -125,6 +137,13 @@ class _Native:
         """Returns a text for the history, or None for that of the C library."""
         return None
 
+    def ends_by_itself(self):
+        """Returns True if the data is an iterable whose length is not known."""
+        return False
+
+    def finish(self):
+        """Called after a fit that has ended without an exception."""
+
     def close(self):
         pass
 
@@ -133,17 +152,31 @@ class _Arrays(_Native):
     def __init__(self, model, x, y, sample_weight, batch_size, needs_targets):
         inputs = _arrays.sort_names(_arrays.name_arrays(x, "x"), model.input_names, "x")
         targets, weights = [], []
+        if needs_targets and y is None:
+            raise ArgumentError(f"y is missing: pass the targets of {', '.join(model.output_names)}")
         if needs_targets:
             targets = _arrays.sort_names(_arrays.name_arrays(y, "y"), model.output_names, "y")
             weights = _arrays.name_arrays(sample_weight, "sample_weight")
             weights = _arrays.sort_names(weights, model.output_names, "sample_weight")
-        _arrays.count_samples(inputs + targets + weights)
+        if _arrays.count_samples(inputs + targets + weights) == 0 and inputs:
+            raise ArgumentError(f"x has no samples: its shape is {inputs[0][1].shape}")
+        _look_for_single_sample(inputs, model)
         shapes = list(model.inputs.values())
         declared = shapes[0][0] if shapes else None
         super().__init__(_trainer.arrays_data(inputs, targets, weights, int(batch_size or declared or 32)))
 
     def close(self):
         self.native.close()
+
+
+def _look_for_single_sample(inputs, model):
+    """Refuses a sample without the batch dimension, which would be read as many samples."""
+    for (_, array), shape in zip(inputs, model.inputs.values()):
+        if len(shape) > 2 or (shape and len(shape) == 2 and shape[1] not in (1, None)):
+            if array.ndim == len(shape) - 1 and all(size in (None, one) for size, one in zip(shape[1:], array.shape)):
+                raise ShapeError(
+                    f"x has the shape {array.shape} of one sample, expected {shape}: pass a batch, such as x[None]"
+                )
 
 
 class _Stream(_Native):
@@ -237,6 +270,17 @@ class _Stream(_Native):
             numpy.ascontiguousarray(array, dtype) for (_, _, array), dtype in zip(parts, self._dtypes)
         ]
 
+    def ends_by_itself(self):
+        return self._length is None
+
+    def finish(self):
+        """Ends the last pass, as Keras does: a Sequence has on_epoch_end called after each epoch."""
+        if not self._owns or self._feed._source.generator or not self._end_thread():
+            return
+        data = self._feed._data
+        if _sources.overrides_end(data) and self._feed._native.next_position()[1] == len(self._feed):
+            data.on_epoch_end()
+
     def verdict(self, measured):
         text = measured.get("text", "")
         try:
@@ -322,5 +366,5 @@ def _make_feed(data, shuffle, at_pass, options):
     if hasattr(data, "__iter__") or callable(data):
         return Feed(data, kind="thread", **common), None, True
     raise ArgumentError(
-        f"x is a {type(data).__name__}: expected arrays, a leat.source, a leat.Feed, a Sequence or an iterable"
+        f"x is of the type {type(data).__name__}: expected arrays, a leat.source, a leat.Feed, a Sequence or an iterable"
     )

@@ -78,6 +78,20 @@ class Callback:
         """Called after a batch of predict."""
 
 
+class History(Callback):
+    """Records the logs of each epoch, like the object that fit returns: history, epoch."""
+
+    def __init__(self):
+        super().__init__()
+        self.history = {}
+        self.epoch = []
+
+    def on_epoch_end(self, epoch, logs=None):
+        self.epoch.append(epoch)
+        for name, value in (logs or {}).items():
+            self.history.setdefault(name, []).append(value)
+
+
 class LambdaCallback(Callback):
     """Makes a callback of functions: LambdaCallback(on_epoch_end=lambda epoch, logs: print(logs))."""
 
@@ -121,12 +135,20 @@ class _Native:
     def _text(self):
         return json.dumps({"class_name": type(self).__name__, "config": self._arguments})
 
+    def _make_hooks(self, model):
+        return None
+
     def __repr__(self):
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self._arguments.items())})"
 
 
+def _rises(mode, monitor):
+    """Returns True if larger values of the monitored series are better."""
+    return mode == "max" or (mode == "auto" and monitor.endswith(("acc", "accuracy", "auc")))
+
+
 class EarlyStopping(_Native):
-    """Stops the fit when a value no longer improves."""
+    """Stops the fit when a value no longer improves; start_from_epoch: epochs before it begins to look."""
 
     def __init__(
         self,
@@ -137,7 +159,9 @@ class EarlyStopping(_Native):
         mode="auto",
         baseline=None,
         restore_best_weights=False,
+        start_from_epoch=0,
     ):
+        self._first = int(start_from_epoch)
         super().__init__(
             monitor=monitor,
             min_delta=float(min_delta),
@@ -149,8 +173,40 @@ class EarlyStopping(_Native):
         )
 
 
+    def _make_hooks(self, model):
+        """Returns the hooks of an EarlyStopping that begins later; None: C's begins with the first epoch."""
+        if self._first == 0:
+            return None
+        a = self._arguments
+        rises = _rises(a["mode"], a["monitor"])
+        at = {"best": None, "waited": 0, "weights": None}
+
+        def improves(value, best):
+            return best is None or (value - best if rises else best - value) > abs(a["min_delta"])
+
+        def end(epoch, logs):
+            value = logs.get(a["monitor"])
+            if value is None or epoch < self._first:
+                return
+            at["waited"] += 1
+            if improves(value, at["best"]):
+                at.update(best=value, weights=model.get_weights() if a["restore_best_weights"] else None)
+                if improves(value, a.get("baseline")):
+                    at["waited"] = 0
+                return
+            if at["waited"] >= a["patience"]:
+                model.stop_training = True
+                if at["weights"] is not None:
+                    model.set_weights(at["weights"])
+
+        return {"on_epoch_end": end}
+
+
 class ModelCheckpoint(_Native):
-    """Saves the model after each `period` epochs; `filepath` may contain {epoch:02d} and values of the logs."""
+    """Saves the model after each `period` epochs; `filepath` may contain {epoch:02d} and values of the logs.
+
+    save_freq: "epoch", or a number of batches; `filepath` may then contain {batch}, too.
+    """
 
     def __init__(
         self,
@@ -165,8 +221,9 @@ class ModelCheckpoint(_Native):
     ):
         import os
 
-        if save_freq != "epoch":
-            raise ValueError('save_freq: only "epoch" is supported; fit(checkpoints=...) saves the whole fit by steps')
+        if save_freq != "epoch" and (isinstance(save_freq, str) or int(save_freq) < 1):
+            raise ValueError(f'save_freq is {save_freq!r}, expected "epoch" or a number of batches')
+        self._save_freq = save_freq
         super().__init__(
             filepath=os.fspath(filepath),
             monitor=monitor,
@@ -176,6 +233,31 @@ class ModelCheckpoint(_Native):
             mode=mode,
             period=period,
         )
+
+
+    def _make_hooks(self, model):
+        """Returns the hooks that save after each save_freq batches; None: C saves after epochs."""
+        if self._save_freq == "epoch":
+            return None
+        a, at = self._arguments, {"epoch": 0, "batches": 0, "best": None}
+        rises = _rises(a["mode"], a["monitor"])
+
+        def begin(epoch, logs):
+            at["epoch"] = epoch
+
+        def save(batch, logs):
+            at["batches"] += 1
+            if at["batches"] % self._save_freq:
+                return
+            value = logs.get(a["monitor"])
+            if a["save_best_only"]:
+                if value is None or (at["best"] is not None and (value <= at["best"] if rises else value >= at["best"])):
+                    return
+                at["best"] = value
+            path = a["filepath"].format(**{**logs, "epoch": at["epoch"] + 1, "batch": batch + 1})
+            (model.save_weights if a["save_weights_only"] else model.save)(path)
+
+        return {"on_epoch_begin": begin, "on_train_batch_end": save}
 
 
 class ReduceLROnPlateau(_Native):
@@ -316,7 +398,7 @@ def _adapt(name, methods):
 def describe(callback, model, note_params):
     """Returns what the extension takes for a callback: a text, a tuple, or a dict of functions by the name of the hook."""
     if isinstance(callback, _Native):
-        return callback._text()
+        return callback._make_hooks(model) or callback._text()
     if isinstance(callback, str):
         return callback
     set_model = getattr(callback, "set_model", None)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 import os
-from typing import Any, Callable, Dict, Optional, Union
+from typing import Any, Callable, Dict, List, Optional, Union
 
 from leat.model import Model
 
@@ -30,6 +30,12 @@ class Callback:
     def on_predict_batch_begin(self, batch: int, logs: _Logs = None) -> None: ...
     def on_predict_batch_end(self, batch: int, logs: _Logs = None) -> None: ...
 
+class History(Callback):
+    history: Dict[str, Any]
+    epoch: List[int]
+    def __init__(self) -> None: ...
+    def on_epoch_end(self, epoch: int, logs: _Logs = None) -> None: ...
+
 class LambdaCallback(Callback):
     def __init__(self, **functions: Callable[..., Any]) -> None: ...
 
@@ -53,6 +59,7 @@ class EarlyStopping(_Native):
         mode: str = "auto",
         baseline: Optional[float] = None,
         restore_best_weights: bool = False,
+        start_from_epoch: int = 0,
     ) -> None: ...
 
 class ModelCheckpoint(_Native):

@@ -54,7 +54,7 @@ class FormatError(Error, ValueError):
     """A file is damaged, or has another format."""
 
 
-class NotFoundError(Error, LookupError):
+class NotFoundError(Error, LookupError, ValueError):
     """There is no such layer, name or file."""
 
 

@@ -4,6 +4,15 @@
 import json
 
 
+class _Values(dict):
+    """The series by name; the learning rate also has the name of current Keras."""
+
+    def __missing__(self, name):
+        if name == "learning_rate" and "lr" in self:
+            return self["lr"]
+        raise KeyError(name)
+
+
 class History:
     """The losses and metrics of a fit, as keras.callbacks.History has them.
 
@@ -19,7 +28,7 @@ class History:
         self.model = model
         self.params = {}
         self.epoch = []
-        self.history = {}
+        self.history = _Values()
         self.stop_reason = None
         self.verdict = ""
         self._json = None

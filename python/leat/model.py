@@ -12,11 +12,11 @@ from leat import _arguments, _arrays, _data, _trainer, callbacks as _callbacks
 from leat.errors import ArgumentError, Error, MissingFileError, NotFoundError
 from leat.errors import _make as _make_error
 from leat.history import History
-from leat.model_parts import Layer, Optimizer, Weights
+from leat._model_files import ModelFiles
+from leat.model_parts import Layer, Optimizer, Weight, Weights, top_layers
 
 _trainer.set_error_maker(_make_error)
 
-_FORMATS = {"h5": 0, "keras": 1, "onnx": 2, "safetensors": 3}
 _TUNINGS = {"off": 0, "known": 1, "measure": 2}
 
 _open_objects = weakref.WeakSet()
@@ -40,10 +40,10 @@ def _close_all():
 atexit.register(_close_all)
 
 
-class Model:
+class Model(ModelFiles):
     """A model of Keras's layers, which leat trains and runs.
 
-    Model.load(path) and Model.from_json(text) make one.  A model serves one thread at a time; for predictions in other
+    Model.load(path), Model.from_keras(model), Model.from_json(text) and Model.sequential(...) make one.  A model serves one thread at a time; for predictions in other
     threads there is leat.Predictor.  Long calls release the interpreter's lock, and Ctrl-C ends them between two
     batches.  Use a model as a context manager, or call close().
 
@@ -58,89 +58,13 @@ class Model:
 
     def __init__(self, native):
         if not isinstance(native, _trainer.Model):
-            raise TypeError("use Model.load(path) or Model.from_json(text)")
+            raise TypeError("use Model.load(path), Model.from_keras(model), Model.from_json(text) or Model.sequential(...)")
         self._native = native
         self._closed = False
         self._stop = False
+        self._is_sequential = None  # not known yet
         self.history: Optional[History] = None
         _open_objects.add(self)
-
-    # ---- making, saving ----
-
-    @classmethod
-    def load(cls, source, compile: bool = True) -> "Model":
-        """Loads a model: a path of a .h5 or .keras file or of an architecture as JSON, or the bytes of such a file.
-
-        compile: False: the optimizer, loss and metrics of the file are not used.
-        """
-        if isinstance(source, (bytes, bytearray, memoryview)):
-            return cls(_trainer.load_memory(source, compile))
-        path = os.fspath(source)
-        try:
-            return cls(_trainer.load(path, compile))
-        except NotFoundError as error:
-            if os.path.exists(path):
-                raise
-            missing = MissingFileError(str(error))
-            missing.code = error.code
-            raise missing from None
-
-    @classmethod
-    def from_json(cls, text: str) -> "Model":
-        """Creates a model from an architecture, such as to_json() or Keras's model.to_json() returned it."""
-        return cls(_trainer.from_json(text))
-
-    @classmethod
-    def sequential(cls, input_shape, layers, name: str = "sequential_1") -> "Model":
-        """Creates a Sequential: Model.sequential((28, 28, 1), [("Flatten", {}), ("Dense", {"units": 10})]).
-
-        input_shape: the shape of a sample, None for any size.  layers: (class name in Keras, arguments of its
-        constructor); arguments that are left out have Keras's defaults.
-        """
-        made = []
-        for number, (class_name, arguments) in enumerate(layers):
-            config = {"name": f"{class_name.lower()}_{number + 1}", **arguments}
-            if number == 0:
-                config.setdefault("batch_input_shape", [None, *input_shape])
-            made.append({"class_name": class_name, "config": config})
-        text = json.dumps({"class_name": "Sequential", "config": {"name": name, "layers": made}})
-        return cls.from_json(text)
-
-    def to_json(self) -> str:
-        """Returns the architecture in the form of the Keras that the model came from."""
-        return self._get().to_json()
-
-    def save(self, path, include_optimizer: bool = True) -> None:
-        """Saves the model as .keras (current Keras), .onnx or, for any other path, .h5; the file is replaced atomically."""
-        self._get().save(os.fspath(path), include_optimizer)
-
-    def to_bytes(self, format: str = "h5", include_optimizer: bool = True) -> bytes:
-        """Returns what save() would write: format is "h5", "keras" or "onnx"."""
-        return self._get().save_memory(_arguments.choose("format", format, _FORMATS), include_optimizer, False)
-
-    def save_weights(self, path) -> None:
-        """Saves the weights: .weights.h5 (current Keras), .safetensors, or any other path: Keras 2's .h5 file."""
-        self._get().save_weights(os.fspath(path))
-
-    def weights_to_bytes(self, format: str = "h5") -> bytes:
-        """Returns what save_weights() would write: format is "h5", "keras" (.weights.h5) or "safetensors"."""
-        return self._get().save_memory(_arguments.choose("format", format, _FORMATS), False, True)
-
-    def load_weights(self, source, by_name: bool = False, skip_mismatch: bool = False, reshape: bool = False) -> None:
-        """Loads weights from a path, or from the bytes of a file of weights."""
-        if isinstance(source, (bytes, bytearray, memoryview)):
-            if skip_mismatch or reshape:
-                raise ArgumentError("skip_mismatch and reshape need the path of a file")
-            self._get().load_weights_memory(source, by_name)
-        else:
-            self._get().load_weights(os.fspath(source), by_name, skip_mismatch, reshape)
-
-    def clone(self, copy_weights: bool = True) -> "Model":
-        """Returns a new model of the same layers, which is not compiled."""
-        return type(self)(self._get().clone(copy_weights))
-
-    def __reduce__(self):
-        return type(self).load, (self.to_bytes("h5"),)
 
     # ---- compiling ----
 
@@ -155,6 +79,10 @@ class Model:
         *,
         arithmetic: Optional[str] = None,
         keep: bool = False,
+        run_eagerly=None,
+        jit_compile=None,
+        steps_per_execution: int = 1,
+        auto_scale_loss: bool = True,
     ) -> None:
         """Compiles the model, like keras.Model.compile, with a new state of the optimizer.
 
@@ -163,6 +91,7 @@ class Model:
         (by the output's name) of such.
         arithmetic: "keras2" or "keras3"; None: that of the model's file.
         keep: what is None here stays as it was compiled, or as the file says.
+        run_eagerly, jit_compile, steps_per_execution, auto_scale_loss: of Keras; they change nothing in leat.
         """
         self._get().compile(
             _arguments.text(optimizer),
@@ -288,8 +217,15 @@ class Model:
                 parts = _data.validation_parts(validation_data)
                 size = validation_batch_size or (batch_size if _data.holds_arrays(parts[0]) else None)
                 validation = opened.open(self, *parts, size, True, **options)
+            steps, unknown = _data.count_steps(
+                steps_per_epoch, data, "steps_per_epoch", int(epochs) - int(initial_epoch)
+            )
+            if validation is not None:
+                validation_steps, _ = _data.count_steps(
+                    validation_steps, validation, "validation_steps", int(epochs) - int(initial_epoch)
+                )
             samples = data.native.samples()
-            history.params = {"steps": steps_per_epoch or data.native.length(), "samples": samples}
+            history.params = {"steps": None if unknown else steps or data.native.length(), "samples": samples}
             order, window = _data.read_shuffle(False if data.in_python else shuffle)
             epoch_list = None if isinstance(validation_freq, int) else [int(epoch) for epoch in validation_freq]
             arguments = (
@@ -301,8 +237,8 @@ class Model:
                 epoch_list,
                 int(epochs),
                 int(initial_epoch),
-                int(steps_per_epoch or 0),
-                _arguments.verbose(verbose),
+                steps,
+                2 if unknown and verbose else _arguments.verbose(verbose),
                 int(validation_steps or 0),
                 1 if epoch_list is not None else int(validation_freq),
                 1 if opened.all_in_python else int(max_queue_size),
@@ -322,6 +258,10 @@ class Model:
             self.history = history
             error, told = native.fit(*arguments)
             history._fill(*told)
+            if unknown and history.epoch:
+                history.stop_reason = None  # The iterable has ended, as it should.
+            if error is None:
+                data.finish()
             history.verdict = data.verdict(history.to_dict().get("verdict", {})) or history.verdict
         self._stop = history.stop_reason is not None
         if error is not None:
@@ -381,11 +321,12 @@ class Model:
         return _arguments.outputs(memories)
 
     def _evaluation(self, data, callbacks, steps, verbose, options, threads):
+        steps, unknown = _data.count_steps(steps, data, "steps")
         return (
             data.native,
             self._describe(callbacks, None),
-            int(steps or 0),
-            _arguments.verbose(verbose),
+            steps,
+            0 if unknown else _arguments.verbose(verbose),
             1 if data.in_python else int(options["queue"]),
             0 if data.in_python else int(options["workers"]),
             bool(options["processes"]) and not data.in_python,
@@ -433,6 +374,12 @@ class Model:
         """Returns the predictions of one batch.  For many small batches leat.Predictor is faster."""
         return _arguments.outputs(self._get().predict_on_batch(self._batch(x, None, None)[0]))
 
+    def __call__(self, x, training: bool = False):
+        """Returns predict_on_batch(x).  training: only False, since layers such as Dropout train in fit alone."""
+        if training:
+            raise ArgumentError("training=True is not supported: train with fit or train_on_batch")
+        return self.predict_on_batch(x)
+
     def reset_metrics(self) -> None:
         """Begins the metrics of calls with reset_metrics=False anew."""
         self._get().reset_metrics()
@@ -463,9 +410,11 @@ class Model:
 
     # ---- looking inside ----
 
-    def summary(self, print_fn=print) -> None:
-        """Prints the table of the layers."""
-        print_fn(self._get().summary())
+    def summary(
+        self, line_length=None, positions=None, print_fn=print, expand_nested=False, show_trainable=False, layer_range=None
+    ) -> None:
+        """Prints the table of the layers by print_fn(text).  The other arguments are Keras's and change nothing."""
+        (print_fn or print)(self._get().summary())
 
     @property
     def name(self) -> str:
@@ -474,8 +423,13 @@ class Model:
 
     @property
     def layers(self) -> List[Layer]:
-        """The layers, in Keras's order; those of a nested model are in its `layers`."""
-        return [Layer(self, number, row) for number, row in enumerate(self._get().layers()) if row[2] < 0]
+        """The layers, in Keras's order; those of a nested model are in its `layers`.
+
+        As in Keras, those of a Sequential do not contain its InputLayer.
+        """
+        if self._is_sequential is None:
+            self._is_sequential = json.loads(self.to_json())["class_name"] == "Sequential"
+        return top_layers(self, -1, self._is_sequential)
 
     def get_layer(self, name: Optional[str] = None, index: Optional[int] = None) -> Layer:
         """Returns a layer by its name ("outer/inner" in a nested model), or by its index in `layers`."""
@@ -531,6 +485,24 @@ class Model:
         """The weights by name: model.weights["dense_1/kernel:0"] is a copy; assigning an array changes the model."""
         return Weights(self)
 
+    @property
+    def trainable_weights(self) -> List[Weight]:
+        """The weights that training changes: objects with name, shape, numpy() and assign(value)."""
+        return [weight for weight in self.variables if weight.trainable]
+
+    @property
+    def non_trainable_weights(self) -> List[Weight]:
+        """The weights that training does not change by gradients."""
+        return [weight for weight in self.variables if not weight.trainable]
+
+    @property
+    def variables(self) -> List[Weight]:
+        """All weights as objects with name, shape, numpy() and assign(value)."""
+        return [Weight(self, index, row) for index, row in enumerate(self._get().weights())]
+
+    trainable_variables = trainable_weights
+    non_trainable_variables = non_trainable_weights
+
     def get_weights(self) -> list:
         """Returns copies of all weights, in Keras's order."""
         return [self._read_weight(i, shape) for i, (_, shape, _) in enumerate(self._get().weights())]
@@ -564,6 +536,15 @@ class Model:
         self._get().reset_states()
 
     # ---- freezing ----
+
+    @property
+    def trainable(self) -> bool:
+        """True if training changes a weight; may be set for all layers, which takes effect at the next compile."""
+        return any(row[3] for row in self._get().layers() if row[5])
+
+    @trainable.setter
+    def trainable(self, value: bool) -> None:
+        self._get().set_trainable("*", bool(value), True)
 
     def freeze(self, pattern: str = "*") -> int:
         """Freezes the layers whose names or paths match a glob pattern.  Takes effect at the next compile.

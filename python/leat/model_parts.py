@@ -9,6 +9,22 @@ from leat import _arguments
 from leat.errors import ArgumentError
 
 
+class Rate(float):
+    """A learning rate with the methods that Keras's programs call: numpy(), assign(value)."""
+
+    _model = None
+
+    def assign(self, value) -> None:
+        """Sets the learning rate of the next step."""
+        self._model.learning_rate = float(value)
+
+    def numpy(self):
+        """Returns the learning rate as a NumPy float32."""
+        import numpy
+
+        return numpy.float32(self)
+
+
 class Optimizer:
     """What Keras's callbacks use of a model's optimizer."""
 
@@ -18,7 +34,9 @@ class Optimizer:
     @property
     def learning_rate(self) -> float:
         """The learning rate of the next step; may be set."""
-        return self._model.learning_rate
+        rate = Rate(self._model.learning_rate)
+        rate._model = self._model
+        return rate
 
     @learning_rate.setter
     def learning_rate(self, rate: float) -> None:
@@ -26,16 +44,59 @@ class Optimizer:
 
     lr = learning_rate
 
+    @property
+    def iterations(self) -> int:
+        """The number of steps that the optimizer has made."""
+        return self._model._get().optimizer_iterations()
+
     def get_config(self) -> Dict[str, Any]:
         """Returns the optimizer's arguments."""
-        return self._model.optimizer_config["config"]
+        found = self._model.optimizer_config
+        return {"name": found["class_name"].lower(), **found["config"]}
 
     def __repr__(self):
         return f"<leat.Optimizer {self._model.optimizer_config}>"
 
 
+class Weight:
+    """A weight of a model, or of a layer: numpy() copies it, assign(value) sets it, numpy.asarray accepts it."""
+
+    dtype = "float32"
+
+    def __init__(self, model, index, row):
+        self._model, self._index, self._row = model, index, row
+        self.name: str = row[0]
+        self.path: str = row[0].split(":")[0]
+        self.shape = row[1]
+        self.trainable: bool = row[2]
+
+    def numpy(self):
+        """Returns a copy of the weight."""
+        return self._model._read_weight(self._index, self.shape)
+
+    def assign(self, value) -> None:
+        """Sets the weight."""
+        self._model._get().set_weight(self._index, _arguments.make_weight(value, self._row))
+
+    def __array__(self, dtype=None, copy=None):
+        array = self.numpy()
+        return array if dtype is None else array.astype(dtype)
+
+    def __repr__(self):
+        return f"<leat.Weight {self.name!r}, shape={self.shape}>"
+
+
+def top_layers(model, parent, is_sequential):
+    """Returns the layers inside a model (parent -1) or a nested model; those of a Sequential without its InputLayer."""
+    rows = [(number, row) for number, row in enumerate(model._get().layers()) if row[2] == parent]
+    return [Layer(model, number, row) for number, row in rows if not (is_sequential and row[1] == "InputLayer")]
+
+
 class Layer:
-    """A layer of a model."""
+    """A layer of a model.
+
+    The arguments of its configuration (layer.units) and its weights (layer.kernel) are attributes, too.
+    """
 
     def __init__(self, model, number, row):
         self.model = model
@@ -57,8 +118,7 @@ class Layer:
     @property
     def layers(self) -> "List[Layer]":
         """The layers of a nested model."""
-        rows = self.model._get().layers()
-        return [Layer(self.model, number, row) for number, row in enumerate(rows) if row[2] == self._number]
+        return top_layers(self.model, self._number, self.class_name == "Sequential")
 
     def get_config(self) -> Dict[str, Any]:
         """Returns the configuration, as Keras's get_config()."""
@@ -78,6 +138,23 @@ class Layer:
         rows = self.model._get().weights()
         indices = self.model._get().layers()[self._number][5]
         return [(index, rows[index]) for index in indices]
+
+    @property
+    def weights(self) -> List[Weight]:
+        """The weights as objects with name, shape, numpy() and assign(value)."""
+        return [Weight(self.model, index, row) for index, row in self._rows()]
+
+    def __getattr__(self, name):
+        if name.startswith("_") or name in ("model", "name", "class_name"):
+            raise AttributeError(name)
+        weights = {weight.path.split("/")[-1]: weight for weight in self.weights}
+        if name in weights:
+            return weights[name]
+        config = self.get_config()
+        if name in config:
+            return config[name]
+        known = ", ".join([*weights, *config])
+        raise AttributeError(f"layer {self.name!r}, a {self.class_name}, has no {name!r}: it has {known}")
 
     @property
     def weight_names(self) -> List[str]:
@@ -118,6 +195,8 @@ class Weights(collections.abc.Mapping):
         raise KeyError(name)
 
     def __getitem__(self, name):
+        if isinstance(name, int):
+            return self._model.variables[name]
         index, row = self._find(name)
         return self._model._read_weight(index, row[1])
 

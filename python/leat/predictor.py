@@ -81,6 +81,11 @@ class Predictor(_trainer.Predictor):
         """True after close()."""
         return self._closed()
 
+    def __reduce__(self):
+        raise TypeError(
+            "a predictor cannot be copied or pickled: pickle the model, and create a predictor from it in each process"
+        )
+
     def __enter__(self):
         return self
 

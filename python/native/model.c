@@ -334,6 +334,21 @@ static PyObject *model_device(PyObject *self, PyObject *nothing) {
     return PyUnicode_FromString(name ? name : "");
 }
 
+static PyObject *model_optimizer_iterations(PyObject *self, PyObject *nothing) {
+    (void)nothing;
+    model *m = (model *)self;
+    leat_error err = {0};
+    int64_t steps = 0;
+    leat_tensor counter = {0};
+    if (model_begin(m) != 0) return NULL;
+    leat_status status = leat_model_optimizer_weight_shape(m->model, 0, &counter, NULL, &err);
+    counter.data = &steps;
+    if (status == LEAT_OK && counter.rank == 0 && counter.dtype == LEAT_I64)
+        status = leat_model_optimizer_weight_get(m->model, 0, &counter, &err);
+    model_end(m);
+    return status == LEAT_OK ? PyLong_FromLongLong(steps) : raise_error(&err);
+}
+
 /* ---- weights ---- */
 
 /* weights(): [(name, shape, trainable), ...]. */
@@ -529,6 +544,7 @@ static PyMethodDef model_methods[] = {
     {"metric_names", model_metric_names, METH_NOARGS, "Returns the names of the reported values."},
     {"learning_rate", model_learning_rate, METH_NOARGS, "Returns the learning rate."},
     {"set_learning_rate", model_set_learning_rate, METH_VARARGS, "Sets the learning rate."},
+    {"optimizer_iterations", model_optimizer_iterations, METH_NOARGS, "Returns the optimizer's steps."},
     {"set", model_set, METH_VARARGS, "Changes a setting."},
     {"device", model_device, METH_NOARGS, "Returns where the model computes."},
     {"weights", model_weights, METH_NOARGS, "Lists the weights."},

@@ -517,10 +517,10 @@ class Errors(unittest.TestCase):
             (leat.ShapeError, r"expected samples of shape \(4,\), received \(3,\)", (self.x[:, :3], self.y)),
             (leat.ArgumentError, "different numbers of samples", (self.x, self.y[:3])),
             (leat.DtypeError, "expected an array of numbers", (numpy.array([["a"] * 4] * 3), self.y[:3])),
-            (leat.ArgumentError, "steps_per_epoch is needed", (iter([(self.x, self.y)]), None)),
+            (leat.ArgumentError, "steps_per_epoch is needed", (iter([(self.x, self.y)]), None, None, 2)),
             (leat.ArgumentError, "x: expected arrays", (None, None)),
             (leat.ArgumentError, "leave y and sample_weight out", (Sequence(self.x, self.y), self.y)),
-            (leat.Error, "the model has 1 output", (self.x, None)),
+            (leat.ArgumentError, "y is missing: pass the targets of out", (self.x, None)),
         ]
         for kind, message, arguments in cases:
             with self.subTest(message), self.assertRaisesRegex(kind, message):

@@ -210,6 +210,54 @@ class Datasets(Keras):
             self.assertEqual(data.made, list(range(8)) * 2, steps)
 
 
+def make_leat(model):
+    try:
+        return leat.Model.from_keras(model)
+    except ImportError as error:
+        raise unittest.SkipTest(str(error))
+
+
+class Models(unittest.TestCase):
+    """A model of Keras becomes one of leat, and back."""
+
+    def test_both_ways(self):
+        model = build()
+        x, y = keras_data.make_arrays()
+        with make_leat(model) as made:
+            numpy.testing.assert_allclose(made.predict(x), model.predict(x, verbose=0), rtol=1e-5, atol=1e-6)
+            self.assertTrue(made.compiled)
+            made.fit(x, y, epochs=2, verbose=0)
+            again = made.to_keras()
+            numpy.testing.assert_allclose(made.predict(x), again.predict(x, verbose=0), rtol=1e-5, atol=1e-6)
+            self.assertEqual(made.optimizer.iterations, 2 * -(-len(x) // 32))
+            if CAN_TRAIN:
+                again.fit(x, y, verbose=0)
+
+    def test_a_functional_model(self):
+        a, b = keras.layers.Input((3,), name="a"), keras.layers.Input((2,), name="b")
+        out = keras.layers.Dense(1, name="out")(keras.layers.Concatenate()([a, b]))
+        model = keras.models.Model([a, b], out)
+        arrays = {"a": numpy.ones((4, 3), "float32"), "b": numpy.ones((4, 2), "float32")}
+        with make_leat(model) as made:
+            self.assertFalse(made.compiled)
+            expected = model.predict([arrays["a"], arrays["b"]], verbose=0)
+            numpy.testing.assert_allclose(made.predict(arrays), expected, rtol=1e-5)
+            with leat.Model.from_json(model.to_json()) as other:
+                other.set_weights(model.get_weights())
+                numpy.testing.assert_allclose(other.predict(arrays), expected, rtol=1e-5)
+            with leat.Model.from_config(model.get_config()) as other:
+                self.assertEqual(other.output_names, ["out"])
+
+    def test_objects_of_keras(self):
+        model = build()
+        made = make_leat(model)
+        self.addCleanup(made.close)
+        made.compile(keras.optimizers.SGD(0.1, momentum=0.5), keras.losses.BinaryCrossentropy(), [keras.metrics.AUC(name="auc")])
+        self.assertEqual(made.metrics_names, ["loss", "auc"])
+        made.compile("sgd", keras.losses.mean_squared_error)
+        self.assertEqual(made.training_config["loss"], "mean_squared_error")
+
+
 @unittest.skipUnless(CAN_TRAIN, "Keras's numpy backend does not train")
 class Enqueuers(Keras):
     def setUp(self):
