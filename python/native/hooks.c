@@ -61,8 +61,9 @@ PyObject *logs_dict(const leat_logs *logs) {
 /* Writes numbers that a hook has added or changed back to C's logs. */
 static void take_logs(leat_logs *logs, PyObject *dict) {
     PyObject *key = NULL, *value = NULL; /* borrowed */
+    PyObject *copy = PyDict_Copy(dict);  /* Another thread may change a dict that the hook has kept. */
     Py_ssize_t at = 0;
-    while (PyDict_Next(dict, &at, &key, &value)) {
+    while (copy && PyDict_Next(copy, &at, &key, &value)) {
         double number = PyFloat_AsDouble(value), before = 0;
         PyObject *bytes = PyErr_Occurred() ? NULL : PyUnicode_AsUTF8String(key);
         const char *name = bytes ? PyBytes_AsString(bytes) : NULL;
@@ -71,6 +72,8 @@ static void take_logs(leat_logs *logs, PyObject *dict) {
             leat_logs_set(logs, name, number);
         Py_XDECREF(bytes);
     }
+    Py_XDECREF(copy);
+    PyErr_Clear();
 }
 
 /* ---- a Python callback ---- */

@@ -3,6 +3,7 @@
  * compute. */
 #include "trainer.h"
 
+#include <stdio.h>
 #include <string.h>
 
 PyObject *model_type;
@@ -20,6 +21,7 @@ PyObject *model_type;
 int model_begin(model *m) {
     leat_error err = {0};
     unsigned long thread = PyThread_get_thread_ident();
+    Py_BEGIN_CRITICAL_SECTION((PyObject *)m);
     if (!m->model)
         leat_error_set_text(&err, LEAT_EINVAL, "the model is closed");
     else if (m->depth > 0 && m->owner != thread)
@@ -27,17 +29,22 @@ int model_begin(model *m) {
             &err, LEAT_EBUSY,
             "another thread is in a call of this model, and a model serves one thread at a time: wait "
             "for that call, or use a leat.Predictor in each further thread");
+    else {
+        m->owner = thread;
+        if (m->depth++ == 0) m->stopping = false;
+    }
+    Py_END_CRITICAL_SECTION();
     if (err.code) {
         raise_error(&err);
         return -1;
     }
-    m->owner = thread;
-    if (m->depth++ == 0) m->stopping = false;
     return 0;
 }
 
 void model_end(model *m) {
+    Py_BEGIN_CRITICAL_SECTION((PyObject *)m);
     --m->depth;
+    Py_END_CRITICAL_SECTION();
 }
 
 static PyObject *finish(model *m, leat_status status, const leat_error *err) {
@@ -115,12 +122,18 @@ static PyObject *model_close(PyObject *self, PyObject *nothing) {
     (void)nothing;
     model *m = (model *)self;
     leat_error err = {0};
-    if (m->depth > 0) {
+    leat_model *closing = NULL;
+    Py_BEGIN_CRITICAL_SECTION(self);
+    if (m->depth > 0)
         leat_error_set_text(&err, LEAT_EBUSY,
                             "a call of this model is running: stop it (stop_training = True) first");
-        return raise_error(&err);
+    else {
+        closing = m->model;
+        m->model = NULL;
     }
-    leat_model_destroy(&m->model);
+    Py_END_CRITICAL_SECTION();
+    if (err.code) return raise_error(&err);
+    leat_model_destroy(&closing);
     Py_RETURN_NONE;
 }
 
@@ -259,7 +272,11 @@ static PyObject *model_compile(PyObject *self, PyObject *args) {
 
 static PyObject *model_is_compiled(PyObject *self, PyObject *nothing) {
     (void)nothing;
-    return PyBool_FromLong(leat_model_is_compiled(((model *)self)->model));
+    bool compiled = false;
+    Py_BEGIN_CRITICAL_SECTION(self);
+    compiled = leat_model_is_compiled(((model *)self)->model);
+    Py_END_CRITICAL_SECTION();
+    return PyBool_FromLong(compiled);
 }
 
 static PyObject *model_metric_names(PyObject *self, PyObject *nothing) {
@@ -280,7 +297,11 @@ static PyObject *model_metric_names(PyObject *self, PyObject *nothing) {
 
 static PyObject *model_learning_rate(PyObject *self, PyObject *nothing) {
     (void)nothing;
-    return PyFloat_FromDouble(leat_model_learning_rate(((model *)self)->model));
+    double rate = 0;
+    Py_BEGIN_CRITICAL_SECTION(self);
+    rate = leat_model_learning_rate(((model *)self)->model);
+    Py_END_CRITICAL_SECTION();
+    return PyFloat_FromDouble(rate);
 }
 
 static PyObject *model_set_learning_rate(PyObject *self, PyObject *args) {
@@ -330,8 +351,12 @@ static PyObject *model_set(PyObject *self, PyObject *args) {
 
 static PyObject *model_device(PyObject *self, PyObject *nothing) {
     (void)nothing;
+    char text[64] = "";
+    Py_BEGIN_CRITICAL_SECTION(self);
     const char *name = leat_model_device(((model *)self)->model);
-    return PyUnicode_FromString(name ? name : "");
+    if (name) snprintf(text, sizeof text, "%s", name);
+    Py_END_CRITICAL_SECTION();
+    return PyUnicode_FromString(text);
 }
 
 static PyObject *model_optimizer_iterations(PyObject *self, PyObject *nothing) {

@@ -101,7 +101,7 @@ PyMODINIT_FUNC MODULE_INIT(void) {
         Py_DECREF(module);
         return PyErr_NoMemory();
     }
-#if defined(Py_GIL_DISABLED) && !defined(LEAT_TRAINER)
+#if defined(Py_GIL_DISABLED)
     PyUnstable_Module_SetGIL(module, Py_MOD_GIL_NOT_USED);
 #endif
     if (add_type(module, "Feed", &feed_spec, NULL) == 0 &&

@@ -34,7 +34,8 @@ typedef struct predictor {
     int release;          /* 1: the interpreter's lock is released, 0: it is not, -1: in long runs */
     int measured;
     int64_t shortest_ns; /* of the measured runs */
-    bool busy, closed, lent;
+    atomic_bool busy;    /* a thread is in a call */
+    bool closed, lent;
 } predictor;
 
 /* ---- bindings ---- */
@@ -245,27 +246,39 @@ static PyObject *give_results(predictor *p, PyObject *out) {
     return list;
 }
 
-static int check_use(const predictor *p) {
-    if (p->closed) return fail(LEAT_EINVAL, "the predictor is closed");
-    if (p->busy)
+/* Begins a call; only the thread that it returns 0 to uses the predictor until end_use.  With the interpreter's lock no
+ * atomic instruction is needed: the lock is not given away between the two accesses. */
+static int begin_use(predictor *p) {
+#if defined(Py_GIL_DISABLED)
+    bool busy = atomic_exchange_explicit(&p->busy, true, memory_order_acquire);
+#else
+    bool busy = atomic_load_explicit(&p->busy, memory_order_relaxed);
+    atomic_store_explicit(&p->busy, true, memory_order_relaxed);
+#endif
+    if (busy)
         return fail(LEAT_EBUSY,
                     "another thread is in a call of this predictor: create a predictor for each thread");
-    return 0;
+    if (!p->closed) return 0;
+    atomic_store_explicit(&p->busy, false, memory_order_relaxed);
+    return fail(LEAT_EINVAL, "the predictor is closed");
+}
+
+static void end_use(predictor *p) {
+    atomic_store_explicit(&p->busy, false, memory_order_release);
 }
 
 static PyObject *predict(predictor *p, PyObject *const *args, Py_ssize_t count, PyObject *out) {
     leat_error err = {0};
     PyObject *results = NULL;
     if (out == Py_None) out = NULL;
-    if (check_use(p) != 0) return NULL;
-    p->busy = true; /* Reading an array and copying the results may let other threads run, too. */
+    if (begin_use(p) != 0) return NULL;
     if (set_inputs(p, args, count) == 0 && set_outputs(p, out) == 0) {
         if (run(p, &err) == LEAT_OK)
             results = give_results(p, out);
         else
             raise_error(&err);
     }
-    p->busy = false;
+    end_use(p); /* Reading an array and copying the results may let other threads run, too. */
     return results;
 }
 
@@ -416,10 +429,12 @@ static void predictor_dealloc(PyObject *self) {
 static PyObject *predictor_close(PyObject *self, PyObject *nothing) {
     (void)nothing;
     predictor *p = (predictor *)self;
-    if (p->busy) return check_use(p), NULL;
+    if (p->closed) Py_RETURN_NONE;
+    if (begin_use(p) != 0) return NULL;
     p->closed = true;
     release_arrays(p);
     if (!p->lent) leat_predictor_destroy(&p->predictor);
+    end_use(p);
     Py_RETURN_NONE;
 }
 
@@ -429,10 +444,12 @@ static PyObject *predictor_sync(PyObject *self, PyObject *nothing) {
     (void)nothing;
     predictor *p = (predictor *)self;
     leat_error err = {0};
-    if (check_use(p) != 0) return NULL;
+    if (begin_use(p) != 0) return NULL;
     uint64_t before = leat_predictor_version(p->predictor);
-    if (leat_predictor_sync(p->predictor, &err) != LEAT_OK) return raise_error(&err);
-    return PyBool_FromLong(leat_predictor_version(p->predictor) != before);
+    leat_status status = leat_predictor_sync(p->predictor, &err);
+    bool newer = leat_predictor_version(p->predictor) != before;
+    end_use(p);
+    return status == LEAT_OK ? PyBool_FromLong(newer) : raise_error(&err);
 }
 
 static PyObject *predictor_version(PyObject *self, PyObject *nothing) {
@@ -443,29 +460,32 @@ static PyObject *predictor_version(PyObject *self, PyObject *nothing) {
 static PyObject *predictor_reset(PyObject *self, PyObject *args) {
     predictor *p = (predictor *)self;
     PyObject *sample = Py_None;
-    if (!PyArg_ParseTuple(args, "|O", &sample) || check_use(p) != 0) return NULL;
-    if (sample == Py_None) {
-        leat_predictor_reset(p->predictor);
-        Py_RETURN_NONE;
-    }
-    long long number = PyLong_AsLongLong(sample), count = p->input_count ? p->inputs[0].shape[0] : 0;
+    long long number = 0, count = p->input_count ? p->inputs[0].shape[0] : 0;
+    if (!PyArg_ParseTuple(args, "|O", &sample)) return NULL;
+    if (sample != Py_None) number = PyLong_AsLongLong(sample);
     if (PyErr_Occurred()) return NULL;
-    if (number < 0 || number >= count) {
+    if (sample != Py_None && (number < 0 || number >= count)) {
         leat_error err = {0};
         leat_error_set(&err, LEAT_EINVAL,
                        "sample %lld is out of range: the predictor's batch has %lld samples", number, count);
         return raise_error(&err);
     }
-    leat_predictor_reset_sample(p->predictor, number);
+    if (begin_use(p) != 0) return NULL;
+    if (sample == Py_None)
+        leat_predictor_reset(p->predictor);
+    else
+        leat_predictor_reset_sample(p->predictor, number);
+    end_use(p);
     Py_RETURN_NONE;
 }
 
 static PyObject *predictor_save(PyObject *self, PyObject *nothing) {
     (void)nothing;
     predictor *p = (predictor *)self;
-    if (check_use(p) != 0) return NULL;
+    if (begin_use(p) != 0) return NULL;
     PyObject *bytes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)leat_predictor_state_bytes(p->predictor));
     if (bytes) leat_predictor_save(p->predictor, PyBytes_AsString(bytes));
+    end_use(p);
     return bytes;
 }
 
@@ -473,7 +493,11 @@ static PyObject *predictor_restore(PyObject *self, PyObject *args) {
     predictor *p = (predictor *)self;
     Py_buffer state = {0};
     leat_error err = {0};
-    if (check_use(p) != 0 || !PyArg_ParseTuple(args, "y*", &state)) return NULL;
+    if (!PyArg_ParseTuple(args, "y*", &state)) return NULL;
+    if (begin_use(p) != 0) {
+        PyBuffer_Release(&state);
+        return NULL;
+    }
     size_t expected = leat_predictor_state_bytes(p->predictor);
     if ((size_t)state.len == expected)
         leat_predictor_restore(p->predictor, state.buf);
@@ -482,6 +506,7 @@ static PyObject *predictor_restore(PyObject *self, PyObject *args) {
             &err, LEAT_ESHAPE,
             "a saved state of this predictor has %zu bytes, received %zd: it is another predictor's",
             expected, state.len);
+    end_use(p);
     PyBuffer_Release(&state);
     if (err.code) return raise_error(&err);
     Py_RETURN_NONE;
@@ -501,16 +526,18 @@ static PyObject *predictor_state(PyObject *self, PyObject *args) {
     int index = 0;
     leat_error err = {0};
     leat_tensor state;
-    if (!PyArg_ParseTuple(args, "s|i", &layer, &index) || check_use(p) != 0) return NULL;
-    if (leat_predictor_state_into(p->predictor, layer, index, &state, &err) != LEAT_OK)
-        return raise_error(&err);
-    return view_memory(p, &state);
+    PyObject *array = NULL;
+    if (!PyArg_ParseTuple(args, "s|i", &layer, &index) || begin_use(p) != 0) return NULL;
+    if (leat_predictor_state_into(p->predictor, layer, index, &state, &err) == LEAT_OK)
+        array = view_memory(p, &state);
+    end_use(p);
+    return err.code ? raise_error(&err) : array;
 }
 
 static PyObject *predictor_inputs(PyObject *self, PyObject *nothing) {
     (void)nothing;
     predictor *p = (predictor *)self;
-    if (check_use(p) != 0) return NULL;
+    if (begin_use(p) != 0) return NULL;
     PyObject *list = PyList_New(p->input_count);
     for (int i = 0; list && i < p->input_count; ++i) {
         PyObject *item = view_memory(p, &p->inputs[i]);
@@ -519,6 +546,7 @@ static PyObject *predictor_inputs(PyObject *self, PyObject *nothing) {
         else
             Py_CLEAR(list);
     }
+    end_use(p);
     return list;
 }
 

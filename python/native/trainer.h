@@ -63,7 +63,7 @@ typedef struct data_set {
     array_view *kept; /* the arrays of the last batches: KEPT_BATCHES times the tensors of a batch */
     int kept_turn;
     struct call *call; /* the call that raises the exceptions of `next` */
-    int users;         /* calls and feeds that use the sequence now */
+    atomic_int users;  /* calls and feeds that use the sequence now */
 } data_set;
 
 /* Returns the data of an argument, or NULL with an exception. */
@@ -109,7 +109,8 @@ typedef struct model {
     atomic_bool stopping;    /* stop() was called during the running call */
 } model;
 
-/* Begin and end a call of a model: another thread's call is an error. */
+/* Begin and end a call of a model: another thread's call is an error.  Free-threaded interpreters guard `owner` and
+ * `depth` by the model's critical section. */
 int model_begin(model *m);
 void model_end(model *m);
 

@@ -396,9 +396,11 @@ PyObject *model_stop(PyObject *self, PyObject *nothing) {
     (void)nothing;
     model *m = (model *)self;
     m->stopping = true;
+    Py_BEGIN_CRITICAL_SECTION(self);
     if (m->training && m->owner == PyThread_get_thread_ident())
         leat_training_stop(m->training, "model.stop_training was set");
     else
         leat_model_stop_training(m->model);
+    Py_END_CRITICAL_SECTION();
     Py_RETURN_NONE;
 }
