@@ -14,7 +14,7 @@ _LARGEST_GROWTH, _LEAST_BOUND = 4, 64  # how large a None dimension of later bat
 _MOST_AHEAD, _BYTES_AHEAD = 8, 4 << 20  # batches that are taken ahead: at most so many, and 2 if they are large
 _KEPT = 2 * _MOST_AHEAD + 8  # batches of a feed that may be alive: those in the ring of native/ahead.c, and some more
 _MOST_STEPS = 2**31 - 1  # of an iterable whose length is not known
-_END_SECONDS = 5  # how long the end of a call waits for the thread that takes batches
+_END_SECONDS = 2  # how long the end of a call waits for threads that are in the data's own code
 
 
 def read_shuffle(shuffle):
@@ -298,8 +298,13 @@ class _Stream(_Native):
         return f"{judged} A step takes {step:.2f} ms; a batch takes {batch:.2f} ms of a worker. {advice}{memory}{rest}"
 
     def _close_feed(self):
+        """Closes the feed.  Worker threads that do not return from the data's own code are left behind."""
         self._iterator = self._first = None
-        if self._owns:
+        if self._owns and self._feed.kind == "thread":
+            closing = threading.Thread(target=self._feed.close, name="leat-close", daemon=True)
+            closing.start()
+            closing.join(_END_SECONDS)
+        elif self._owns:
             self._feed.close()
 
     def _end_thread(self):

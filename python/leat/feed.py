@@ -226,6 +226,8 @@ class Feed:
         error, (name, text), trace = pickle.loads(parts[0])
         where = f"batch {at[2]} of pass {at[0]}"
         cause = _RemoteTraceback(f'{where}:\n"""\n{trace}"""')
+        if self.kind == "inline" and isinstance(error, KeyboardInterrupt):
+            raise error from cause  # Ctrl-C, in the thread of the caller
         if error is None or not isinstance(error, Exception) or isinstance(error, StopIteration):
             raise DataError(f"{where}: {name}: {text}") from cause
         if hasattr(error, "add_note"):

@@ -3,6 +3,8 @@
 
 import json
 import os
+import subprocess
+import sys
 import time
 
 import numpy
@@ -11,6 +13,13 @@ import leat
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 GOLDEN = os.path.join(ROOT, "tests", "golden", "files")
+
+
+def run_python(text, **options):
+    """Starts Python with the modules of this process."""
+    environment = dict(os.environ, PYTHONPATH=os.pathsep.join([os.path.dirname(__file__), *filter(None, sys.path)]))
+    pipes = dict(stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return subprocess.Popen([sys.executable, "-c", text], env=environment, **pipes, **options)
 
 
 def dense(units, activation="linear", name="dense", **more):

@@ -6,7 +6,6 @@ import os
 import pickle
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -17,16 +16,9 @@ import numpy
 
 import leat
 from leat import callbacks
-from models import GOLDEN, Sequence, data, lstm, mlp, two_inputs
+from models import GOLDEN, Sequence, data, lstm, mlp, run_python, two_inputs
 
 COMMAND = os.environ.get("LEAT_COMMAND")
-
-
-def run_python(text, **options):
-    """Starts Python with the modules of this process."""
-    environment = dict(os.environ, PYTHONPATH=os.pathsep.join([os.path.dirname(__file__), *filter(None, sys.path)]))
-    pipes = dict(stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    return subprocess.Popen([sys.executable, "-c", text], env=environment, **pipes, **options)
 
 
 class Fit(unittest.TestCase):
@@ -602,6 +594,13 @@ class Errors(unittest.TestCase):
             "evaluate": "model.evaluate(forever, steps=10**9, verbose=0, callbacks=[begun])",
             "predict": "model.predict(forever, steps=10**9, callbacks=[begun])",
             "a slow feed": "model.fit(leat.Feed(models.Slow(x, y), workers=1), verbose=0, callbacks=[begun])",
+            "a slow sequence": "model.fit(waiting, shuffle=False, verbose=0, callbacks=[begun])",
+            "its caller": "model.fit(waiting, workers=0, shuffle=False, verbose=0, callbacks=[begun])",
+            "a slow iterable": "model.fit((waiting[i] for i in range(9)), verbose=0, callbacks=[begun])",
+            "slow validation": "model.fit(x, y, validation_data=waiting, verbose=0, callbacks=[begun])",
+            "slow evaluation": "model.evaluate(waiting, verbose=0, callbacks=[begun])",
+            "slow predictions": "model.predict(waiting, callbacks=[begun])",
+            "a callback": "model.fit(x, y, verbose=0, callbacks=[begun, waits])",
         }
         for name, call in calls.items():
             with self.subTest(name):
@@ -609,16 +608,27 @@ class Errors(unittest.TestCase):
 
     def interrupt(self, call):
         process = run_python(
-            "import itertools, leat, models\n"
+            "import itertools, leat, models, threading\n"
             "x, y = models.data(4096)\n"
             "model = models.mlp(hidden=64)\n"
             "def forever():\n"
             "    return itertools.repeat((x[:16], y[:16]))\n"
-            "def begin(*_): print('begun', flush=True)\n"
+            "class Waiting(models.Sequence):\n"
+            "    def __getitem__(self, index):\n"
+            "        if index: ended.wait(60)\n"
+            "        return super().__getitem__(index)\n"
+            "ended = threading.Event()\n"
+            "waiting = Waiting(x, y)\n"
+            "waits = leat.callbacks.LambdaCallback(on_train_batch_end=lambda *_: ended.wait(60))\n"
+            "def begin(*_):\n"
+            "    if not started: print('begun', flush=True)\n"
+            "    started.append(1)\n"
+            "started = []\n"
             "begun = leat.callbacks.LambdaCallback(on_train_begin=begin, on_test_begin=begin, on_predict_begin=begin)\n"
             "try:\n"
             f"    {call}\n"
             "except KeyboardInterrupt:\n"
+            "    ended.set()\n"
             "    print('interrupted', model.predict(x).shape)\n"
         )
         self.addCleanup(process.kill)  # It would train for ever if a check fails.

@@ -9,7 +9,7 @@ import unittest
 import numpy
 
 import leat
-from models import Sequence, Slow, data, mlp
+from models import Sequence, Slow, data, mlp, run_python
 
 
 class Watched(Sequence):
@@ -160,6 +160,68 @@ class PythonData(unittest.TestCase):
         verdict = self.model.fit(Sequence(self.x, self.y), epochs=2, verbose=0, callbacks=[slow]).verdict
         self.assertIn("bound by callbacks", verdict)
         self.assertIn("More workers would not help: the batches are there in time", verdict)
+
+
+class TheEnd(unittest.TestCase):
+    """Programs that end, fork or go on after their fits."""
+
+    def run_program(self, text, expected):
+        head = "import leat, models, os, threading\nx, y = models.data(256)\nmodel = models.mlp()\n"
+        process = run_python(head + text)
+        out, _ = process.communicate(timeout=60)
+        self.assertEqual((out, process.returncode), (expected, 0))
+
+    def test_the_program_ends_during_a_fit(self):
+        self.run_program(
+            "begun = threading.Event()\n"
+            "note = leat.callbacks.LambdaCallback(on_train_batch_end=lambda *_: begun.set())\n"
+            "def fit():\n"
+            "    model.fit(models.Sequence(x, y), epochs=10**9, verbose=0, callbacks=[note])\n"
+            "threading.Thread(target=fit, daemon=True).start()\n"
+            "begun.wait()\n"
+            "print('end')\n",
+            "end\n",
+        )
+
+    def test_a_fork(self):
+        self.run_program(
+            "model.fit(models.Sequence(x, y), verbose=0)\n"
+            "child = os.fork()\n"
+            "if child == 0:\n"
+            "    model.fit(models.Sequence(x, y), verbose=0)\n"
+            "    leat.Predictor(model)(x[:1])\n"
+            "    os._exit(7)\n"
+            "def fork(*_):\n"
+            "    grandchild = os.fork()\n"
+            "    if grandchild == 0: os._exit(0)\n"
+            "    os.waitpid(grandchild, 0)\n"
+            "note = leat.callbacks.LambdaCallback(on_train_batch_end=fork)\n"
+            "model.fit(models.Sequence(x, y), verbose=0, callbacks=[note])\n"
+            "print('end', os.waitpid(child, 0)[1] >> 8)\n",
+            "end 7\n",
+        )
+
+    def test_nothing_is_left_behind(self):
+        self.run_program(
+            "import gc\n"
+            "sequence = models.Sequence(x, y)\n"
+            "def repeat(times):\n"
+            "    for number in range(times):\n"
+            "        model = models.mlp()\n"
+            "        model.fit(x, y, verbose=0, validation_split=0.2)\n"
+            "        model.fit(sequence, verbose=0, validation_data=(x, y))\n"
+            "        model.fit((sequence[i] for i in range(4)), verbose=0)\n"
+            "        leat.Predictor(model)(x[:1])\n"
+            "    gc.collect()\n"
+            "    with open('/proc/self/statm') as file:\n"
+            "        pages = int(file.read().split()[1])\n"
+            "    return threading.active_count(), len(os.listdir('/proc/self/fd')), pages\n"
+            "first, last = repeat(50), repeat(200)\n"
+            "assert last[:2] == first[:2], (first, last)\n"
+            "assert last[2] < 1.05 * first[2], (first, last)\n"
+            "print('end')\n",
+            "end\n",
+        )
 
 
 if __name__ == "__main__":
