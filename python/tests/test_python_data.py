@@ -185,6 +185,8 @@ class TheEnd(unittest.TestCase):
 
     def test_a_fork(self):
         self.run_program(
+            "import warnings\n"
+            "warnings.simplefilter('ignore')  # Python warns of a fork beside other threads.\n"
             "model.fit(models.Sequence(x, y), verbose=0)\n"
             "child = os.fork()\n"
             "if child == 0:\n"
@@ -204,6 +206,7 @@ class TheEnd(unittest.TestCase):
     def test_nothing_is_left_behind(self):
         self.run_program(
             "import gc\n"
+            "gc.disable()  # A model is freed with its last reference.\n"
             "sequence = models.Sequence(x, y)\n"
             "def repeat(times):\n"
             "    for number in range(times):\n"
