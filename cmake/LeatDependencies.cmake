@@ -4,7 +4,7 @@ find_package(Threads REQUIRED)
 if(DEFINED SKBUILD AND NOT LEAT_FEED_ONLY)
   set(missing "")
   find_package(PkgConfig)
-  set(modules "jansson>=2.13 libjansson-dev" "zlib zlib1g-dev" "hdf5-serial libhdf5-dev"
+  set(modules "jansson>=2.13 libjansson-dev" "zlib zlib1g-dev" "libzstd libzstd-dev" "hdf5-serial libhdf5-dev"
     "libxxhash>=0.8 libxxhash-dev" "libmd libmd-dev")
   if(LEAT_PICTURES)
     list(APPEND modules "libjpeg libjpeg62-turbo-dev" "libpng libpng-dev" "libwebp libwebp-dev" "libtiff-4>=4.5 libtiff-dev")
@@ -44,6 +44,7 @@ endif()
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(jansson REQUIRED IMPORTED_TARGET jansson>=2.13)
 pkg_check_modules(zlib REQUIRED IMPORTED_TARGET zlib)
+pkg_check_modules(zstd REQUIRED IMPORTED_TARGET libzstd)
 pkg_check_modules(hdf5 REQUIRED IMPORTED_TARGET hdf5-serial)
 find_path(XXHASH_INCLUDE_DIR xxhash.h REQUIRED) # its functions are inlined: there is nothing to link
 pkg_check_modules(libmd REQUIRED IMPORTED_TARGET libmd) # of the command alone

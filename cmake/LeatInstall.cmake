@@ -34,7 +34,7 @@ leat_pc(leat-feed leat_feed "Batches made by worker threads or processes, delive
 if(NOT LEAT_FEED_ONLY)
   set(LEAT_PC_REQUIRES "leat-feed = ${PROJECT_VERSION}")
   if(LEAT_STATIC)
-    set(LEAT_PC_REQUIRES_PRIVATE "jansson >= 2.13, zlib, hdf5-serial")
+    set(LEAT_PC_REQUIRES_PRIVATE "jansson >= 2.13, zlib, libzstd, hdf5-serial")
     if(LEAT_PICTURES)
       string(APPEND LEAT_PC_REQUIRES_PRIVATE ", libjpeg, libpng, libwebp, libwebpdemux, libtiff-4")
       string(PREPEND LEAT_PC_LIBS_PRIVATE "-lgif ")

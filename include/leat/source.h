@@ -103,9 +103,11 @@ LEAT_API LEAT_CHECKED leat_status leat_sequence_split(leat_sequence *whole, doub
  *  changed: a JSON array with an object for each file, which has its `path`, its size (`bytes`), its modification time
  *  (`modified_s` and `modified_ns`, from 1970 on) and the checksum (`xxh3`) of its content.  For a file of more than
  *  1 MiB, that is the checksum of a sample: the first and the last 64 KiB and 64 blocks of 4 KiB in between.  A
- *  folder of pictures has one object, with the sum of the sizes, the newest modification time, and the checksum of
- *  paths and sizes.  The file of the kind `plugin` is the shared object; files that the plugin itself opens, and the
- *  pictures that a CSV list names, are not described.
+ *  folder of pictures has one object, and so have the files that a range or a pattern such as train-{00..99}.tar
+ *  names, with the sum of the sizes, the newest modification time, and the checksum of
+ *  paths and sizes.  A CSV list of pictures is described together with the
+ *  pictures that it names.  The file of the kind `plugin` is the shared object; files that the plugin itself opens are
+ *  not described.
  *  @param spec  As in leat_source_open.
  *  @param[out] out  A string for leat_string_free; NULL on failure.
  *  Errors: LEAT_EINVAL the SPEC, or a file is not a regular file; LEAT_ENOTFOUND, LEAT_EIO a file; LEAT_ENOMEM.

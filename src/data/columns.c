@@ -220,14 +220,21 @@ static leat_status choose_onehot(column *c, const char *origin, leat_error *err)
     return LEAT_OK;
 }
 
+leat_status leati_scaled_bytes(float **out, double numerator, double denominator, leat_error *err) {
+    *out = NULL;
+    if (denominator == 0) return LEAT_OK;
+    float *table = leati_calloc(256, sizeof *table);
+    if (!table) return leati_fail_memory(err, 256 * sizeof *table, "a table of scaled bytes");
+    for (int i = 0; i < 256; ++i) table[i] = (float)(i * numerator / denominator);
+    *out = table;
+    return LEAT_OK;
+}
+
 static leat_status choose_scale(column *c, leat_error *err) {
     c->emit = emit_scaled;
     if (c->array.dtype != LEAT_U8) return LEAT_OK;
-    c->table = leati_calloc(256, sizeof *c->table);
-    if (!c->table) return leati_fail_memory(err, 256 * sizeof *c->table, "a table of scaled bytes");
-    for (int i = 0; i < 256; ++i) c->table[i] = (float)(i * c->options.numerator / c->options.denominator);
     c->emit = emit_from_table;
-    return LEAT_OK;
+    return leati_scaled_bytes(&c->table, c->options.numerator, c->options.denominator, err);
 }
 
 /* Computes the strides of the rows. */

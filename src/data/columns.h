@@ -26,6 +26,10 @@ typedef struct leati_columns leati_columns;
 leat_status leati_source_options_read(const leat_source_options *in, leat_source_options *out,
                                       leat_error *err);
 
+/* Computes value * numerator / denominator, as float32, for each byte.  *out has 256 elements, for leati_free; NULL for
+ * the denominator 0, which means no scaling.  Errors: LEAT_ENOMEM. */
+leat_status leati_scaled_bytes(float **out, double numerator, double denominator, leat_error *err);
+
 /* Creates an empty list of columns; leati_columns_destroy frees the list and then calls release(owner), unless
  * release is NULL. */
 leat_status leati_columns_create(leati_columns **out, const leat_source_options *options, void *owner,

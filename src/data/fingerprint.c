@@ -20,6 +20,7 @@
 #include "data/images.h"
 #include "data/kinds.h"
 #include "data/paths.h"
+#include "data/archive/paths.h"
 #include "json/json.h"
 #include "leat/source.h"
 
@@ -89,6 +90,22 @@ static leat_status add_file(fingerprint *out, XXH3_state_t *hash, const char *pa
     return LEAT_OK;
 }
 
+/* Describes files together: the sum of the sizes, the newest time, and a checksum of paths and sizes. */
+static leat_status describe_pattern(fingerprint *out, const char *pattern, leat_error *err) {
+    leati_path_list list;
+    XXH3_state_t hash;
+    XXH3_INITSTATE(&hash);
+    XXH3_64bits_reset(&hash);
+    *out = (fingerprint){.is_folder = true};
+    LEATI_TRY(leati_path_list_expand(&list, &pattern, 1, err));
+    leat_status status = LEAT_OK;
+    for (int64_t i = 0; i < list.count && status == LEAT_OK; ++i)
+        status = add_file(out, &hash, list.paths[i], err);
+    leati_path_list_fini(&list);
+    snprintf(out->checksum, sizeof out->checksum, "%016" PRIx64, (uint64_t)XXH3_64bits_digest(&hash));
+    return status;
+}
+
 /* Describes a folder of pictures: the sum of the sizes, the newest time, and a checksum of paths and sizes. */
 static leat_status describe_folder(fingerprint *out, const char *path, leat_error *err) {
     const leati_image_choices all = {.labels = LEATI_LABELS_NONE};
@@ -106,7 +123,28 @@ static leat_status describe_folder(fingerprint *out, const char *path, leat_erro
     return status;
 }
 
-static leat_status describe_open_file(fingerprint *out, int fd, const char *path, bool pictures,
+/* Adds the pictures that a CSV list names, by path and size. */
+static leat_status add_listed(fingerprint *out, XXH3_state_t *hash, const char *path, const leati_spec *spec,
+                              leat_error *err) {
+    leati_image_choices choices = {.labels = LEATI_LABELS_NONE};
+    leati_image_list list = {0};
+    const char *column = leati_spec_value(spec, "x_col");
+    choices.x_column = column ? leati_strdup(column) : NULL;
+    if (column && !choices.x_column) return leati_fail_memory(err, strlen(column), "the name of a column");
+    leat_status status = choices.x_column ? leati_spec_decode(choices.x_column, err) : LEAT_OK;
+    if (status == LEAT_OK) status = leati_image_list_read(&list, path, &choices, err);
+    for (int64_t i = 0; i < list.count && status == LEAT_OK; ++i)
+        if (access(list.files[i].path, F_OK) == 0)
+            status = add_file(out, hash, list.files[i].path, err);
+        else
+            XXH3_64bits_update(hash, "",
+                               1); /* the policy for bad pictures decides about a picture without a file */
+    leati_image_list_fini(&list);
+    leati_free(choices.x_column);
+    return status;
+}
+
+static leat_status describe_open_file(fingerprint *out, int fd, const char *path, const leati_spec *pictures,
                                       leat_error *err) {
     struct stat info;
     XXH3_state_t hash;
@@ -119,17 +157,20 @@ static leat_status describe_open_file(fingerprint *out, int fd, const char *path
     XXH3_INITSTATE(&hash);
     XXH3_64bits_reset(&hash);
     LEATI_TRY(add_content(&in, (int64_t)info.st_size, err));
-    out->is_folder = false;
-    out->bytes = (int64_t)info.st_size;
-    out->seconds = (int64_t)info.st_mtim.tv_sec;
-    out->nanoseconds = (int64_t)info.st_mtim.tv_nsec;
+    *out = (fingerprint){.bytes = (int64_t)info.st_size,
+                         .seconds = (int64_t)info.st_mtim.tv_sec,
+                         .nanoseconds = (int64_t)info.st_mtim.tv_nsec,
+                         .is_folder = pictures != NULL};
+    if (pictures) LEATI_TRY(add_listed(out, &hash, path, pictures, err));
     snprintf(out->checksum, sizeof out->checksum, "%016" PRIx64, (uint64_t)XXH3_64bits_digest(&hash));
     return LEAT_OK;
 }
 
-/* `pictures`: the path may name a folder of pictures. */
-static leat_status describe_file(fingerprint *out, const char *path, bool pictures, leat_error *err) {
+/* `pictures`: the SPEC if the path may name a folder or a list of pictures, otherwise NULL. */
+static leat_status describe_file(fingerprint *out, const char *path, const leati_spec *pictures,
+                                 leat_error *err) {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* O_NONBLOCK: for a FIFO without a writer */
+    if (fd < 0 && errno == ENOENT && strpbrk(path, "{*")) return describe_pattern(out, path, err);
     if (fd < 0)
         return leati_fail_errno(err, errno == ENOENT ? LEAT_ENOTFOUND : LEAT_EIO, errno, "cannot open '%s'",
                                 path);
@@ -147,12 +188,12 @@ static leat_status parse_spec(leati_spec *out, const char *text, leat_error *err
     return status;
 }
 
-/* Returns true if a path of the SPEC may name a folder of pictures. */
-static bool reads_pictures(const leati_spec *spec) {
-    return strcmp(spec->kind, "images") == 0;
+/* Returns the SPEC if its path may name a folder or a list of pictures, otherwise NULL. */
+static const leati_spec *reads_pictures(const leati_spec *spec) {
+    return strcmp(spec->kind, "images") == 0 ? spec : NULL;
 }
 
-static leat_status append_file(json_t *files, const char *path, bool pictures, leat_error *err) {
+static leat_status append_file(json_t *files, const char *path, const leati_spec *pictures, leat_error *err) {
     fingerprint file;
     LEATI_TRY(describe_file(&file, path, pictures, err));
     json_t *object = json_pack("{s:o, s:I, s:I, s:I, s:s}", "path", leati_path_json(path), "bytes",
@@ -252,7 +293,7 @@ static leat_status compare(const fingerprint *then, const fingerprint *now, cons
         checksum_text(now));
 }
 
-static leat_status check_file(const char *path, bool pictures, json_t *object, leat_error *err) {
+static leat_status check_file(const char *path, const leati_spec *pictures, json_t *object, leat_error *err) {
     fingerprint then, now;
     const char *recorded_path = NULL;
     LEATI_TRY(read_recorded(&then, &recorded_path, object, err));

@@ -96,6 +96,11 @@ static void write_label(const images *s, const leati_image_file *file, void *dst
         ((float *)dst)[file->label] = 1;
         break;
     case LEATI_LABELS_RAW: memcpy(dst, file->raw, (size_t)s->list.raw_columns * sizeof(float)); break;
+    case LEATI_LABELS_MULTIHOT:
+        memset(dst, 0, (size_t)s->list.class_count * sizeof(float));
+        for (int i = 0; i < file->label_count; ++i)
+            ((float *)dst)[s->list.numbers[file->first_number + i]] = 1;
+        break;
     case LEATI_LABELS_NONE: break;
     }
 }
@@ -184,27 +189,20 @@ static void destroy(void *user) {
 /* ---- Opening ---- */
 
 static leat_status describe_batch(images *s, leat_error *err) {
-    static const leat_dtype dtypes[] = {LEAT_I32, LEAT_F32, LEAT_F32, LEAT_F32};
+    static const leat_dtype dtypes[] = {LEAT_I32, LEAT_F32, LEAT_F32, LEAT_F32, LEAT_F32, LEAT_F32};
     const leati_label_mode labels = s->choices.labels;
     int64_t picture[] = {s->choices.height, s->choices.width, (int64_t)s->choices.color};
     bool is_float = s->table != NULL, makes_floats = false;
-    const int64_t label = labels == LEATI_LABELS_ONEHOT ? s->list.class_count
-                          : labels == LEATI_LABELS_RAW  ? s->list.raw_columns
-                                                        : 1;
+    const int64_t label = labels == LEATI_LABELS_ONEHOT || labels == LEATI_LABELS_MULTIHOT
+                              ? s->list.class_count
+                          : labels == LEATI_LABELS_RAW ? s->list.raw_columns
+                                                       : 1;
     if (s->augment) leat_augment_output(s->augment, &picture[0], &picture[1], &makes_floats);
     is_float = is_float || makes_floats;
     LEATI_TRY(
         leat_batch_spec_add(&s->spec, LEAT_PART_INPUT, NULL, is_float ? LEAT_F32 : LEAT_U8, 3, picture, err));
     if (labels == LEATI_LABELS_NONE) return LEAT_OK;
     return leat_batch_spec_add(&s->spec, LEAT_PART_TARGET, NULL, dtypes[labels], 1, &label, err);
-}
-
-static leat_status make_table(images *s, leat_error *err) {
-    if (s->choices.denominator == 0) return LEAT_OK;
-    s->table = leati_calloc(256, sizeof *s->table);
-    if (!s->table) return leati_fail_memory(err, 256 * sizeof *s->table, "a table of scaled bytes");
-    for (int i = 0; i < 256; ++i) s->table[i] = (float)(i * s->choices.numerator / s->choices.denominator);
-    return LEAT_OK;
 }
 
 static leat_status open_images(images *s, const char *path, const leati_settings *settings,
@@ -215,7 +213,7 @@ static leat_status open_images(images *s, const char *path, const leati_settings
     LEATI_TRY(leati_image_choices_read(&s->choices, settings, err));
     LEATI_TRY(leati_image_list_read(&s->list, path, &s->choices, err));
     s->spec.batch_size = options->batch_size < s->list.count ? options->batch_size : s->list.count;
-    LEATI_TRY(make_table(s, err));
+    LEATI_TRY(leati_scaled_bytes(&s->table, s->choices.numerator, s->choices.denominator, err));
     if (s->choices.augment)
         LEATI_TRY(leat_augment_create(&s->augment, s->choices.augment, s->choices.height, s->choices.width,
                                       (int64_t)s->choices.color, err));

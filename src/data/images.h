@@ -16,7 +16,8 @@ typedef enum leati_label_mode {
     LEATI_LABELS_ONEHOT, /* float32 (classes,): Keras's categorical */
     LEATI_LABELS_BINARY, /* float32 (1,), two classes */
     LEATI_LABELS_RAW,    /* float32 (columns,): the numbers of a CSV list */
-    LEATI_LABELS_NONE
+    LEATI_LABELS_NONE,
+    LEATI_LABELS_MULTIHOT /* float32 (classes,): several classes of a CSV list */
 } leati_label_mode;
 
 /* The ways to choose the files of validation. */
@@ -43,6 +44,7 @@ typedef struct leati_image_choices {
     char *augment;      /* the steps; NULL: none */
     leati_mix mix;
     char *x_column;
+    char label_separator; /* between the classes of LEATI_LABELS_MULTIHOT */
     char *y_columns[32];
     int y_count;
     double numerator, denominator; /* of `scale`; denominator 0: no scaling */
@@ -55,9 +57,11 @@ leat_status leati_image_choices_read(leati_image_choices *out, const leati_setti
 /* One file. */
 typedef struct leati_image_file {
     char *path;
-    size_t folder;    /* length of the part of the path that names the file's folder */
-    int32_t label;    /* the number of its class */
-    const float *raw; /* the numbers of the row, for LEATI_LABELS_RAW */
+    size_t folder;        /* length of the part of the path that names the file's folder */
+    int32_t label;        /* the number of its class */
+    const float *raw;     /* the numbers of the row, for LEATI_LABELS_RAW */
+    int64_t first_number; /* of `label_count` numbers in list->numbers, for LEATI_LABELS_MULTIHOT */
+    int label_count;
 } leati_image_file;
 
 typedef struct leati_image_list {
@@ -65,6 +69,8 @@ typedef struct leati_image_list {
     int64_t count, capacity;
     char **classes; /* names; NULL without labels */
     int class_count;
+    int32_t *numbers; /* the classes of all files with LEATI_LABELS_MULTIHOT */
+    int64_t number_count, number_capacity;
     float *raw; /* (rows, raw_columns) */
     int raw_columns;
     bool from_csv;

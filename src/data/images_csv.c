@@ -103,6 +103,44 @@ static leat_status add_raw(leati_image_list *list, const rows *r, const columns 
     return LEAT_OK;
 }
 
+/* Returns the number of a class of the current row; -1 on failure. */
+static int find_class(leati_image_list *list, const rows *r, const char *name,
+                      const leati_image_choices *choices, leat_error *err) {
+    const int known = list->class_count, number = leati_image_list_class(list, name);
+    if (number < 0) (void)leati_fail_memory(err, 0, "the names of classes");
+    if (number < 0 || choices->class_count == 0 || number < known) return number;
+    (void)leati_fail(err, LEAT_EINVAL, "line %lld: '%s' is none of the names in classes", (long long)r->row,
+                     name);
+    return -1;
+}
+
+/* Reads the classes of a row, with separators between them; an empty text has none. */
+static leat_status add_classes(leati_image_list *list, const rows *r, char *text,
+                               const leati_image_choices *choices, leat_error *err) {
+    leati_image_file *file = &list->files[list->count - 1];
+    file->first_number = list->number_count;
+    while (text && *text) {
+        char *next = strchr(text, choices->label_separator);
+        if (next) *next++ = '\0';
+        while (*text == ' ') ++text;
+        for (size_t length = strlen(text); length > 0 && text[length - 1] == ' ';) text[--length] = '\0';
+        const int number = find_class(list, r, text, choices, err);
+        if (number < 0) return choices->class_count ? LEAT_EINVAL : LEAT_ENOMEM;
+        if (list->number_count == list->number_capacity) {
+            const int64_t capacity = list->number_capacity ? 2 * list->number_capacity : 64;
+            int32_t *numbers = leati_realloc(list->numbers, (size_t)capacity, sizeof *numbers);
+            if (!numbers)
+                return leati_fail_memory(err, (size_t)capacity * sizeof *numbers, "the labels of a list");
+            list->numbers = numbers;
+            list->number_capacity = capacity;
+        }
+        list->numbers[list->number_count++] = number;
+        ++file->label_count;
+        text = next;
+    }
+    return LEAT_OK;
+}
+
 /* Returns the path of a picture, which is relative to the folder of the list, for leati_free. */
 static char *path_of(const char *list, const char *name) {
     const char *slash = strrchr(list, '/');
@@ -123,16 +161,14 @@ static leat_status add_row(leati_image_list *list, const char *list_path, const 
     if (r->fields[c->path][0] == '\0')
         return leati_fail(err, LEAT_EFORMAT, "line %lld has no path", (long long)r->row);
     if (choices->labels < LEATI_LABELS_RAW) {
-        const int known = list->class_count;
-        label = leati_image_list_class(list, r->fields[c->labels[0]]);
-        if (label < 0) return leati_fail_memory(err, 0, "the names of classes");
-        if (choices->class_count > 0 && label >= known)
-            return leati_fail(err, LEAT_EINVAL, "line %lld: '%s' is none of the names in classes",
-                              (long long)r->row, r->fields[c->labels[0]]);
+        label = find_class(list, r, r->fields[c->labels[0]], choices, err);
+        if (label < 0) return choices->class_count ? LEAT_EINVAL : LEAT_ENOMEM;
     }
     char *path = path_of(list_path, r->fields[c->path]);
     if (!path) return leati_fail_memory(err, 0, "a list of files");
     LEATI_TRY(leati_image_list_add(list, path, label, err));
+    if (choices->labels == LEATI_LABELS_MULTIHOT)
+        return add_classes(list, r, r->fields[c->labels[0]], choices, err);
     return choices->labels == LEATI_LABELS_RAW ? add_raw(list, r, c, err) : LEAT_OK;
 }
 
@@ -155,6 +191,7 @@ static leat_status sort_classes(leati_image_list *list, leat_error *err) {
         }
         memcpy(list->classes, sorted, count * sizeof *sorted);
         for (int64_t i = 0; i < list->count; ++i) list->files[i].label = number[list->files[i].label];
+        for (int64_t i = 0; i < list->number_count; ++i) list->numbers[i] = number[list->numbers[i]];
     }
     leati_free(order);
     leati_free(sorted);

@@ -26,6 +26,7 @@ void leati_image_list_fini(leati_image_list *list) {
     leati_free(list->files);
     leati_free(list->classes);
     leati_free(list->raw);
+    leati_free(list->numbers);
     *list = (leati_image_list){0};
 }
 
@@ -212,8 +213,9 @@ static leat_status read_list(leati_image_list *list, const char *path, const lea
                                 path);
     if (!S_ISDIR(info.st_mode)) {
         LEATI_TRY(leati_image_list_read_csv(list, path, choices, err));
-    } else if (choices->labels == LEATI_LABELS_RAW) {
-        return leati_fail(err, LEAT_EINVAL, "labels=raw needs a CSV list, '%s' is a folder", path);
+    } else if (choices->labels == LEATI_LABELS_RAW || choices->labels == LEATI_LABELS_MULTIHOT) {
+        return leati_fail(err, LEAT_EINVAL, "labels=%s needs a CSV list, '%s' is a folder",
+                          choices->labels == LEATI_LABELS_RAW ? "raw" : "multihot", path);
     } else if (choices->labels == LEATI_LABELS_NONE) {
         LEATI_TRY(add_folder(list, path, 0, choices->follow_links, err));
     } else {

@@ -130,10 +130,18 @@ static leat_status read_split(leati_image_choices *out, const leati_image_texts 
 }
 
 static leat_status read_labels(leati_image_choices *out, const leati_image_texts *texts, leat_error *err) {
-    static const char *const modes[] = {"int", "onehot", "binary", "raw", "none"};
+    static const char *const modes[] = {"int", "onehot", "binary", "raw", "none", "multihot"};
     int labels = 0;
-    LEATI_TRY(read_word(&labels, "labels", texts->labels, modes, 5, 0, err));
+    LEATI_TRY(read_word(&labels, "labels", texts->labels, modes, 6, 0, err));
     out->labels = (leati_label_mode)labels;
+    out->label_separator = '|';
+    if (texts->label_separator) {
+        LEATI_TRY(leati_spec_decode(texts->label_separator, err));
+        if (texts->label_separator[0] == '\0' || texts->label_separator[1] != '\0')
+            return leati_fail(err, LEAT_EINVAL, "label_separator=%s: expected one character",
+                              texts->label_separator);
+        out->label_separator = texts->label_separator[0];
+    }
     LEATI_TRY(read_list(out->classes, &out->class_count, 256, "classes", texts->classes, err));
     LEATI_TRY(read_list(out->y_columns, &out->y_count, 32, "y_col", texts->y_col, err));
     out->x_column = texts->x_col ? texts->x_col : NULL;

@@ -23,9 +23,10 @@
       "mixes the samples of each batch with each other, as Keras's MixUp and CutMix: mixup(0.2), "           \
       "cutmix(1); "                                                                                          \
       "needs labels=onehot; not for subset=validation")                                                      \
-    X(labels, "int|onehot|binary|raw|none",                                                                  \
+    X(labels, "int|onehot|binary|raw|multihot|none",                                                         \
       "the targets: the number of the class (default), one-hot rows, 0 or 1, the numbers of a list's "       \
-      "columns; none: no targets, and the whole folder is one list")                                         \
+      "columns, ones for several classes of a list's row; none: no targets, and the whole folder is one "    \
+      "list")                                                                                                \
     X(classes, "NAME[,NAME...]", "the classes in the order of their numbers; default all, sorted")           \
     X(follow_links, "true|false", "enter linked folders inside of classes; default false")                   \
     X(validation, "SHARE", "the share of files for validation, with subset")                                 \
@@ -40,7 +41,11 @@
       "scaled decodes JPEG at 1/2, 1/4 or 1/8 where that is still large enough: faster, other pixels")       \
     X(max_pixels, "N", "pictures with more pixels are bad; default 89478485")                                \
     X(x_col, "NAME", "the column of a CSV list that has the paths; default filename")                        \
-    X(y_col, "NAME[,NAME...]", "the column that has the labels; default class")
+    X(y_col, "NAME[,NAME...]", "the column that has the labels; default class")                              \
+    X(label_separator, "CHARACTER", "between the classes of a row, with labels=multihot; default |")
+
+/* The options of `images` that sources with pictures inside of shards have, too. */
+#define LEATI_PICTURE_KEY_LIST(X) X(size) X(color) X(interpolation) X(aspect) X(decode) X(max_pixels) X(bad)
 
 /* The options of `ragged` alone, in the same form; data/ragged_open.c parses them. */
 #define LEATI_RAGGED_OPTION_LIST(X)                                                                          \
@@ -83,13 +88,44 @@ typedef leat_status leati_kind_open(leat_sequence *out, const leati_spec *spec, 
                                     leat_error *err);
 
 leati_kind_open leati_open_idx, leati_open_npy, leati_open_npz, leati_open_images, leati_open_plugin,
-    leati_open_ragged;
+    leati_open_csv, leati_open_tar, leati_open_tfrecord, leati_open_h5, leati_open_ragged;
 
 /* Checks that the SPEC's kind exists and takes this number of paths.  Errors: LEAT_EINVAL. */
 leat_status leati_spec_check_kind(const leati_spec *spec, leat_error *err);
 
 /* Reads the options of a SPEC; their texts point into *spec.  Errors: LEAT_EINVAL. */
 leat_status leati_settings_read(leati_settings *out, const leati_spec *spec, leat_error *err);
+
+/* Options whose texts a kind reads from the SPEC itself, by leati_spec_value(): key, kinds, value, description. */
+#define LEATI_TEXT_OPTION_LIST(X)                                                                            \
+    X(inputs, "csv", "COLUMNS[|COLUMNS...]",                                                                 \
+      "the columns of each input, as NAME, POSITION (from 0) or FIRST..LAST, with commas between them; "     \
+      "default: one input of all other columns")                                                             \
+    X(targets, "csv", "COLUMNS[|COLUMNS...]", "the columns of each target")                                  \
+    X(sample_weights, "csv", "COLUMN[|COLUMN...]", "the columns that are sample weights")                    \
+    X(inputs, "tar", "EXTENSION[;EXTENSION...][,...]",                                                       \
+      "the part that is each input; of several extensions, the first that a sample has; default: a picture." \
+      "  EXTENSION:TYPE:SHAPE reads raw elements")                                                           \
+    X(targets, "tar", "EXTENSION[,...]", "the part that is each target; default cls, if there is one")       \
+    X(inputs, "tfrecord", "FEATURE[,...]",                                                                   \
+      "the feature that is each input, also FEATURE:SHAPE, and FEATURE:TYPE:SHAPE for bytes that are raw "   \
+      "elements; other bytes are pictures")                                                                  \
+    X(targets, "tfrecord", "FEATURE[,...]", "the feature that is each target")                               \
+    X(exclude, "csv", "COLUMNS", "columns that the default of inputs leaves out")                            \
+    X(integers, "csv", "COLUMNS", "columns that are int32")                                                  \
+    X(categories, "csv", "COLUMNS", "columns of texts that become 0, 1, ... in the order of the texts")      \
+    X(onehot_categories, "csv", "COLUMNS", "columns of texts that become one-hot columns")                   \
+    X(mapping, "csv", "FILE.json",                                                                           \
+      "keeps categories and means: written if there is no such file, otherwise read, and a category that "   \
+      "it does not have is an error")                                                                        \
+    X(missing, "csv", "fail|skip|mean|NUMBER",                                                               \
+      "for a field without value (empty, NA, nan, null ...): fail (default), leave out the row, the mean "   \
+      "of the column or a number")                                                                           \
+    X(bad, "csv", "fail|skip", "skip leaves out rows that cannot be read, and says how many")                \
+    X(header, "csv", "true|false", "the first line has the names of the columns; default true")              \
+    X(separator, "csv", "CHARACTER|tab", "the character between fields; default ,")                          \
+    X(decimal, "csv", "CHARACTER", "the decimal separator; default .")                                       \
+    X(skip_lines, "csv", "N", "lines before the header that are ignored; default 0")
 
 /* All kinds: name, paths, smallest and largest number of paths, description. */
 #define LEATI_KIND_LIST(X)                                                                                   \
@@ -102,6 +138,16 @@ leat_status leati_settings_read(leati_settings *out, const leati_spec *spec, lea
     X(images, "FOLDER|LIST.csv", 1, 1,                                                                       \
       "Pictures (JPEG, PNG, WebP, GIF, TIFF, BMP, PPM): a subfolder for each class, or a CSV list with a "   \
       "header.  Samples are uint8 (H, W, C); with scale, float32.")                                          \
+    X(csv, "FILE[,FILE...]", 1, LEATI_SPEC_MAX_PATHS,                                                        \
+      "Tables of text (RFC 4180), plain, .gz or .zst, read into memory.  One tensor of float32 for the "     \
+      "inputs, int32 where all its columns are integers or categories.")                                     \
+    X(h5, "FILE", 1, 1,                                                                                      \
+      "Datasets of HDF5: contiguous ones are mapped, those in chunks read once, into memory.")               \
+    X(tar, "SHARD[,SHARD...]", 1, LEATI_SPEC_MAX_PATHS,                                                      \
+      "Samples in tar files, named as WebDataset names them: KEY.jpg, KEY.cls.  Parts: pictures, cls, npy, " \
+      "raw elements.")                                                                                       \
+    X(tfrecord, "FILE[,FILE...]", 1, LEATI_SPEC_MAX_PATHS,                                                   \
+      "Records of TFRecord files, plain, .gz or .zst (unpacked into memory), which are tf.train.Examples.")  \
     X(ragged, "FILE.npz", 1, 1,                                                                              \
       "Samples that vary in length, such as sentences: an array with all time steps, and the offsets of "    \
       "the samples in it.  They are padded and cut as pad_sequences does it.")                               \
@@ -110,13 +156,13 @@ leat_status leati_settings_read(leati_settings *out, const leati_spec *spec, lea
 
 /* All options: key, the kinds that have the option, value, description. */
 #define LEATI_OPTION_LIST(X)                                                                                 \
-    X(scale, "idx npy npz images", "A or A/B", "inputs * A / B, as float32")                                 \
-    X(shape, "idx npy npz", "28x28x1", "the shape of one input sample")                                      \
-    X(onehot, "idx npy npz ragged", "CLASSES",                                                               \
+    X(scale, "idx npy npz images csv tar tfrecord h5", "A or A/B", "inputs * A / B, as float32")             \
+    X(shape, "idx npy npz csv h5", "28x28x1", "the shape of one input sample")                               \
+    X(onehot, "idx npy npz ragged csv tar tfrecord h5", "CLASSES",                                           \
       "labels 0 .. CLASSES-1 of targets become one-hot rows of float32")                                     \
-    X(inputs, "npz", "NAME[,NAME...]", "the arrays that are inputs, in the model's order; default x")        \
-    X(targets, "npz ragged", "NAME[,NAME...]", "the targets; default y, if the file has it")                 \
-    X(sample_weights, "npz ragged", "NAME[,NAME...]",                                                        \
+    X(inputs, "npz h5", "NAME[,NAME...]", "the arrays that are inputs, in the model's order; default x")     \
+    X(targets, "npz h5 ragged", "NAME[,NAME...]", "the targets; default y, if the file has it")              \
+    X(sample_weights, "npz h5 ragged", "NAME[,NAME...]",                                                     \
       "the sample weights; default sample_weight, if the file has it")
 
 #endif

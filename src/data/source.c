@@ -94,6 +94,14 @@ LEATI_IMAGE_OPTION_LIST(STORE_TEXT)
 LEATI_RAGGED_OPTION_LIST(STORE_RAGGED_TEXT)
 #undef STORE_RAGGED_TEXT
 
+/* The kind reads the option from the SPEC. */
+static leat_status keep_text(leati_settings *settings, char *value, leat_error *err) {
+    (void)settings;
+    (void)value;
+    (void)err;
+    return LEAT_OK;
+}
+
 /* ---- Tables ---- */
 
 typedef struct kind {
@@ -118,8 +126,14 @@ static const struct {
 #define IMAGE_OPTION_ROW(key, value, text) {#key, " images ", apply_##key},
         LEATI_IMAGE_OPTION_LIST(IMAGE_OPTION_ROW)
 #undef IMAGE_OPTION_ROW
+#define TEXT_OPTION_ROW(key, kinds, value, text) {#key, " " kinds " ", keep_text},
+            LEATI_TEXT_OPTION_LIST(TEXT_OPTION_ROW)
+#undef TEXT_OPTION_ROW
+#define PICTURE_ROW(key) {#key, " tar tfrecord ", apply_##key},
+                LEATI_PICTURE_KEY_LIST(PICTURE_ROW)
+#undef PICTURE_ROW
 #define RAGGED_OPTION_ROW(key, value, text) {#key, " ragged ", apply_##key},
-            LEATI_RAGGED_OPTION_LIST(RAGGED_OPTION_ROW)
+                    LEATI_RAGGED_OPTION_LIST(RAGGED_OPTION_ROW)
 #undef RAGGED_OPTION_ROW
 };
 
@@ -223,6 +237,10 @@ leat_status leat_source_open(leat_sequence *out, size_t size, const char *spec,
 
 /* The last part of leat_source_help. */
 #define HELP_NOTES                                                                                           \
+    "tar and tfrecord have the options size, color, interpolation, aspect, decode, max_pixels and bad of\n"  \
+    "images for their pictures.  In the paths of csv, tar and tfrecord, {000..099} stands for numbers, "     \
+    "and\n"                                                                                                  \
+    "* for any text.\n"                                                                                      \
     "The first dimension of an array counts samples.  float64 and sample weights become float32; elements\n" \
     "of other types are not converted.  An input or target with one number for each sample gets the shape\n" \
     "(1,).  An array in Fortran order is copied to C order in memory, once.  A comma, ?, & or % in a path\n" \
@@ -233,6 +251,9 @@ leat_status leat_source_open(leat_sequence *out, size_t size, const char *spec,
     "  npy:x.npy,y.npy\n"                                                                                    \
     "  'npz:data.npz?inputs=x0,x1&targets=t0'\n"                                                             \
     "  'images:photos?size=224x224&scale=1/255&labels=onehot&validation=0.2&subset=training&seed=1'\n"       \
+    "  'csv:train.csv?targets=price&onehot_categories=city&missing=mean&mapping=mapping.json'\n"             \
+    "  'tar:train-{000..099}.tar?size=224x224&scale=1/255'\n"                                                \
+    "  'tfrecord:train-*.tfrecord?inputs=image:28x28x1&targets=label'\n"                                     \
     "  'plugin:./frames.so?folder=/data&fps=30'\n"                                                           \
     "  'ragged:reviews.npz?maxlen=500&buckets=100,200,300'\n"                                                \
     "  'concat(npz:a.npz; npz:b.npz)'\n"                                                                     \
@@ -247,8 +268,9 @@ const char *leat_source_help(void) {
 #define IMAGE_OPTION_HELP(key, value, text)                "  " #key "=" value "   (images)\n      " text "\n"
     return "SPEC names data: KIND:PATH[,PATH...][?KEY=VALUE[&KEY=VALUE...]]\n\nKinds:\n" LEATI_KIND_LIST(
         KIND_HELP) "\nOptions:\n" LEATI_OPTION_LIST(OPTION_HELP) LEATI_IMAGE_OPTION_LIST(IMAGE_OPTION_HELP)
-        LEATI_RAGGED_OPTION_LIST(RAGGED_OPTION_HELP) "\nCombinations of SPECs, themselves "
-                                                     "SPECs:\n" LEATI_CALL_LIST(CALL_HELP) "\n" HELP_NOTES;
+        LEATI_TEXT_OPTION_LIST(OPTION_HELP) LEATI_RAGGED_OPTION_LIST(
+            RAGGED_OPTION_HELP) "\nCombinations of SPECs, themselves "
+                                "SPECs:\n" LEATI_CALL_LIST(CALL_HELP) "\n" HELP_NOTES;
 #undef CALL_HELP
 #undef RAGGED_OPTION_HELP
 #undef IMAGE_OPTION_HELP

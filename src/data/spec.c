@@ -75,6 +75,12 @@ static leat_status parse_options(leati_spec *spec, char *text, leat_error *err) 
     return LEAT_OK;
 }
 
+char *leati_spec_value(const leati_spec *spec, const char *key) {
+    for (int i = 0; i < spec->option_count; ++i)
+        if (strcmp(spec->keys[i], key) == 0) return spec->values[i];
+    return NULL;
+}
+
 int leati_spec_kind_length(const char *text) {
     size_t length = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-");
     return text[length] == ':' && length < 32 ? (int)length : 0;

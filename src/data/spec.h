@@ -28,6 +28,9 @@ const char *leati_spec_query(const char *text);
 /* Returns the length of the kind at the beginning of a SPEC; 0 if there is none. */
 int leati_spec_kind_length(const char *text);
 
+/* Returns the text of an option, which is not decoded; NULL if the SPEC does not have the option. */
+char *leati_spec_value(const leati_spec *spec, const char *key);
+
 /* Decodes each %XX of the text in place.  Errors: LEAT_EINVAL no two hexadecimal digits, or %00. */
 leat_status leati_spec_decode(char *text, leat_error *err);
 

@@ -80,6 +80,20 @@ leat_status leati_h5_describe(leati_h5 *file, const char *name, leat_tensor *out
     return close_dataset(&d, err);
 }
 
+leat_status leati_h5_locate(leati_h5 *file, const char *name, leati_h5_place *out, leat_error *err) {
+    dataset d;
+    uint64_t address = LEATI_H5_UNDEFINED;
+    *out = (leati_h5_place){.offset = -1};
+    LEATI_TRY(open_dataset(&d, file, name, err));
+    out->dtype = d.type.dtype;
+    out->swapped = d.type.swapped;
+    out->rank = d.space.rank;
+    for (int i = 0; i < out->rank; ++i) out->shape[i] = (int64_t)d.space.dims[i];
+    (void)leati_h5_find_contiguous(&d.reader, &d.header, &d.type, &d.space, &address);
+    if (address != LEATI_H5_UNDEFINED) out->offset = (int64_t)address;
+    return close_dataset(&d, err);
+}
+
 static leat_status check_shape(const dataset *d, const leat_tensor *want, leat_error *err) {
     int64_t found[LEAT_MAX_RANK] = {0};
     bool same = want->rank == d->space.rank;

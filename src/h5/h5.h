@@ -67,6 +67,18 @@ void leati_h5_strings_fini(leati_h5_strings *strings);
 /* Gives a dataset's shape and type (out->data is NULL).
  * Errors: LEAT_EDTYPE the elements are no numbers; LEAT_ESHAPE more than LEAT_MAX_RANK dimensions. */
 leat_status leati_h5_describe(leati_h5 *file, const char *dataset, leat_tensor *out, leat_error *err);
+/* A dataset as it is stored. */
+typedef struct leati_h5_place {
+    leat_dtype dtype;
+    bool swapped; /* the byte order is not this machine's */
+    int rank;
+    int64_t shape[LEAT_MAX_RANK];
+    int64_t
+        offset; /* of the elements in the file, in row-major order; -1: they are in chunks, or not in the file */
+} leati_h5_place;
+
+/* Says where a dataset of numbers is.  Errors: as leati_h5_describe. */
+leat_status leati_h5_locate(leati_h5 *file, const char *dataset, leati_h5_place *out, leat_error *err);
 /* Reads a dataset into tensor->data, converted to tensor->dtype; tensor->data is undefined after a failure.
  * Errors: LEAT_ESHAPE the dataset's shape is not the tensor's; LEAT_EDTYPE LEAT_F16. */
 leat_status leati_h5_read(leati_h5 *file, const char *dataset, const leat_tensor *tensor, leat_error *err);

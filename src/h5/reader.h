@@ -184,6 +184,10 @@ bool leati_h5_variable_text(leati_h5_reader *r, const unsigned char *element, co
  * zeroed. */
 bool leati_h5_read_elements(leati_h5_reader *r, const leati_h5_header *header, const leati_h5_type *type,
                             const leati_h5_space *space, unsigned char *dst);
+/* Finds the address of the elements of a dataset that are neighbours in the file; *address is LEATI_H5_UNDEFINED for
+ * any other storage. */
+bool leati_h5_find_contiguous(leati_h5_reader *r, const leati_h5_header *header, const leati_h5_type *type,
+                              const leati_h5_space *space, uint64_t *address);
 /* Reads the elements of a chunked dataset.  `c` is in its layout message, behind version and class. */
 bool leati_h5_read_chunks(leati_h5_reader *r, const leati_h5_header *header, int version, leati_h5_cursor *c,
                           const leati_h5_type *type, const leati_h5_space *space, unsigned char *dst);

@@ -77,3 +77,18 @@ bool leati_h5_read_elements(leati_h5_reader *r, const leati_h5_header *header, c
     default: return cut_off(r);
     }
 }
+
+bool leati_h5_find_contiguous(leati_h5_reader *r, const leati_h5_header *header, const leati_h5_type *type,
+                              const leati_h5_space *space, uint64_t *address) {
+    const leati_h5_message *m = leati_h5_message_of(header, LEATI_H5_LAYOUT);
+    *address = LEATI_H5_UNDEFINED;
+    if (!m || !leati_h5_message_usable(r, m)) return r->status == LEAT_OK;
+    leati_h5_cursor c = leati_h5_cursor_make(m->data, m->bytes);
+    const int version = (int)leati_h5_take(&c, 1), class = (int)leati_h5_take(&c, 1);
+    if (version < 3 || version > 4 || class != 1) return true;
+    const uint64_t at = leati_h5_take_address(r, &c), present = leati_h5_take_length(r, &c);
+    const uint64_t size = r->image->size;
+    if (c.cut_off || space->count > size / type->bytes || present < space->count * type->bytes) return true;
+    if (at <= size && space->count * type->bytes <= size - at) *address = at;
+    return true;
+}

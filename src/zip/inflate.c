@@ -80,6 +80,25 @@ leat_status leati_inflate_read(leati_inflater *inflater, void *dst, size_t bytes
     return LEAT_OK;
 }
 
+leat_status leati_inflate_some(leati_inflater *inflater, void *dst, size_t bytes, size_t *produced,
+                               bool *ended, leat_error *err) {
+    size_t piece = bytes < (1u << 30) ? bytes : 1u << 30;
+    *produced = 0;
+    if (!inflater->ended) {
+        supply_input(inflater);
+        inflater->stream.next_out = dst;
+        inflater->stream.avail_out = (uInt)piece;
+        int code = inflate(&inflater->stream, Z_NO_FLUSH);
+        *produced = piece - inflater->stream.avail_out;
+        if (code == Z_STREAM_END)
+            end_member(inflater);
+        else if (code != Z_OK)
+            return damaged(inflater, code, err);
+    }
+    *ended = inflater->ended;
+    return LEAT_OK;
+}
+
 leat_status leati_inflate_finish(leati_inflater *inflater, leat_error *err) {
     while (!inflater->ended) {
         unsigned char extra;

@@ -35,6 +35,11 @@ leat_status leati_inflate_begin(leati_inflater *out, leati_deflate_format format
 /* Writes exactly `bytes` bytes to `dst`.  Errors: LEAT_EFORMAT the stream is damaged, or ends too early. */
 leat_status leati_inflate_read(leati_inflater *inflater, void *dst, size_t bytes, leat_error *err);
 
+/* Writes at most `bytes` bytes to `dst`; *produced is their number, and *ended says that the stream has ended.
+ * Errors: LEAT_EFORMAT the stream is damaged, or ends too early. */
+leat_status leati_inflate_some(leati_inflater *inflater, void *dst, size_t bytes, size_t *produced,
+                               bool *ended, leat_error *err);
+
 /* Checks that the stream ends here and that its checksum holds.  Errors: LEAT_EFORMAT. */
 leat_status leati_inflate_finish(leati_inflater *inflater, leat_error *err);
 

@@ -71,6 +71,22 @@ static void unchanged_files_pass(void **state) {
     leati_free(recorded);
 }
 
+static void the_files_of_a_pattern_are_one(void **state) {
+    (void)state;
+    write_file("s-1", 100);
+    write_file("s-2", 200);
+    char *recorded = record("tar:s-{1..2}");
+    expect_same("tar:s-{1..2}", recorded);
+    write_file("s-1", 101);
+    write_file("s-2", 199);
+    expect_refused("tar:s-{1..2}", recorded, LEAT_EINVAL,
+                   "the checksum of the names and sizes of its files differs");
+    remove("s-2");
+    expect_refused("tar:s-{1..2}", recorded, LEAT_EIO, "s-2");
+    remove("s-1");
+    leati_free(recorded);
+}
+
 static void each_file_has_its_size_time_and_checksum(void **state) {
     (void)state;
     write_file("x", 1000);
@@ -223,6 +239,7 @@ static void a_damaged_record_is_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(unchanged_files_pass),
+        cmocka_unit_test(the_files_of_a_pattern_are_one),
         cmocka_unit_test(each_file_has_its_size_time_and_checksum),
         cmocka_unit_test(a_changed_size_is_named),
         cmocka_unit_test(a_changed_time_alone_is_named),

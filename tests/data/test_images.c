@@ -187,6 +187,45 @@ static void splits_are_those_of_keras(void **state) {
     refused("images:d?validation=1.5&subset=training&seed=1", LEAT_EINVAL, "between 0 and 1");
 }
 
+static void rows_of_lists_have_several_classes(void **state) {
+    static const float expected[] = {1, 0, 1, 0, 0, 0, 0, 1, 0};
+    (void)state;
+    taken t;
+    leat_error err = {0};
+    make_text("list.csv", "filename,class\nd/b/0.ppm, sea |beach\nd/a/b.ppm,\nd/a/B.PPM,hill|hill\n");
+    leat_sequence s = opened("images:list.csv?size=2x2&labels=multihot", 32);
+    assert_int_equal(s.spec.tensors[1].shape[0], 3);
+    assert_int_equal(take(&s, 0, &t, &err), LEAT_OK);
+    assert_memory_equal(t.labels, expected, sizeof expected);
+    leat_sequence_destroy(&s);
+    s = opened("images:list.csv?size=2x2&labels=multihot&classes=hill,beach,sea", 32);
+    assert_int_equal(take(&s, 0, &t, &err), LEAT_OK);
+    assert_true(t.labels[0] == 0 && t.labels[1] == 1 && t.labels[2] == 1 && t.labels[6] == 1);
+    leat_sequence_destroy(&s);
+    refused("images:list.csv?labels=multihot&classes=hill,sea", LEAT_EINVAL, "'beach' is none of the names");
+    refused("images:d?labels=multihot", LEAT_EINVAL, "labels=multihot needs a CSV list");
+    make_text("list.csv", "filename,class\nd/b/0.ppm,a b\n");
+    s = opened("images:list.csv?size=2x2&labels=multihot&label_separator= ", 32);
+    assert_int_equal(s.spec.tensors[1].shape[0], 2);
+    leat_sequence_destroy(&s);
+    remove("list.csv");
+}
+
+static void a_list_has_a_fingerprint_with_its_pictures(void **state) {
+    (void)state;
+    char *recorded = NULL;
+    leat_error err = {0};
+    make_text("list.csv", "path,class\nd/b/0.ppm,1\nd/none.ppm,2\n");
+    assert_int_equal(leat_source_fingerprint("images:list.csv?x_col=path", &recorded, &err), LEAT_OK);
+    assert_int_equal(leat_source_check_fingerprint("images:list.csv?x_col=path", recorded, &err), LEAT_OK);
+    make_text("d/b/0.ppm", "P6");
+    assert_int_equal(leat_source_check_fingerprint("images:list.csv?x_col=path", recorded, &err),
+                     LEAT_EINVAL);
+    make_picture("d/b/0.ppm", 5);
+    leati_free(recorded);
+    remove("list.csv");
+}
+
 static void lists_in_csv(void **state) {
     (void)state;
     taken t;
@@ -270,6 +309,8 @@ int main(void) {
         cmocka_unit_test(labels_and_scale),
         cmocka_unit_test(splits_are_those_of_keras),
         cmocka_unit_test(lists_in_csv),
+        cmocka_unit_test(rows_of_lists_have_several_classes),
+        cmocka_unit_test(a_list_has_a_fingerprint_with_its_pictures),
         cmocka_unit_test(bad_pictures_fail_or_are_left_out),
         cmocka_unit_test(what_is_refused),
         cmocka_unit_test(a_folder_has_a_fingerprint),

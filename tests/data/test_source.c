@@ -364,7 +364,7 @@ static void wrong_specs_say_what_is_right(void **state) {
     (void)state;
     refused("x.npy", LEAT_EINVAL, "expected KIND:PATH");
     refused("", LEAT_EINVAL, "expected KIND:PATH");
-    refused("pny:x.npy", LEAT_EINVAL, "there are idx npy npz images ragged plugin");
+    refused("pny:x.npy", LEAT_EINVAL, "there are idx npy npz images");
     refused("ndx:x", LEAT_EINVAL, "did you mean 'idx'?");
     refused("npy:x.npy,,y.npy", LEAT_EINVAL, "path 2 is empty");
     refused("npy:", LEAT_EINVAL, "path 1 is empty");

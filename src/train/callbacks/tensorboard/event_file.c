@@ -16,7 +16,7 @@
 #include "base/os/clock.h"
 #include "base/os/file.h"
 #include "base/text.h"
-#include "train/callbacks/tensorboard/crc32c.h"
+#include "base/crc32c.h"
 
 /* Fields of tensorboard.Event. */
 enum { EVENT_WALL_TIME = 1, EVENT_STEP = 2, EVENT_FILE_VERSION = 3 };

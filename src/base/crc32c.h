@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CRC-32C (Castagnoli), the checksum of TensorFlow's record files.  Room: train. */
-#ifndef LEATI_TRAIN_TENSORBOARD_CRC32C_H
-#define LEATI_TRAIN_TENSORBOARD_CRC32C_H
+/* CRC-32C (Castagnoli), the checksum of TensorFlow's record files. */
+#ifndef LEATI_BASE_CRC32C_H
+#define LEATI_BASE_CRC32C_H
 
 #include <stddef.h>
 #include <stdint.h>
