@@ -41,6 +41,12 @@ static const net nets[] = {
      " \"batch_input_shape\": [null, 36]}}," OUTPUT,
      "{\"class_name\": \"Adagrad\", \"config\": {\"learning_rate\": 0.01}}",
      "{\"class_name\": \"MeanSquaredError\", \"config\": {\"reduction\": \"sum\"}}", true, false, false},
+    {"several buckets of gradients",
+     "{\"class_name\": \"Dense\", \"config\": {\"name\": \"a\", \"units\": 300, \"activation\": \"tanh\","
+     " \"batch_input_shape\": [null, 36]}},"
+     "{\"class_name\": \"Dense\", \"config\": {\"name\": \"b\", \"units\": 300, \"activation\": \"tanh\"}},"
+     OUTPUT,
+     "{\"class_name\": \"SGD\", \"config\": {\"learning_rate\": 0.01}}", "categorical_crossentropy", false, false, false},
     {"convolution, frozen normalisation",
      "{\"class_name\": \"Reshape\", \"config\": {\"name\": \"r\", \"target_shape\": [6, 6, 1],"
      " \"batch_input_shape\": [null, 36]}},"

@@ -300,6 +300,7 @@ void leati_plan_destroy(leati_plan **plan_pointer) {
     leati_free(plan->input_patches);
     leati_free(plan->weight_patches);
     leati_free(plan->bound);
+    leati_free(plan->final_from);
     leati_graph_destroy(&plan->graph);
     leati_free(plan);
     *plan_pointer = NULL;
@@ -365,15 +366,44 @@ static leat_status run_steps_timed(const leati_plan *plan, leati_run *run, int64
     return LEAT_OK;
 }
 
+static leat_status run_steps_watched(const leati_plan *plan, leati_run *run, const leati_slab_watch *watch,
+                                     leat_error *err) {
+    size_t told = SIZE_MAX;
+    for (int32_t s = 0; s < plan->step_count; ++s) {
+        LEATI_TRY(leati_plan_run_step(plan, s, run, err));
+        if (plan->final_from[s] == told) continue;
+        told = plan->final_from[s];
+        watch->finished(watch->user, told);
+    }
+    return LEAT_OK;
+}
+
+/* Prepares a run on the host. */
+static leati_run begin_run(leati_plan *plan, const void *const *inputs, uint64_t seed, uint64_t step) {
+    bind_arguments(plan, inputs);
+    leati_plan_invalidate_prepacked(plan);
+    return (leati_run){.seed = seed, .step = step, .run_number = plan->runs++, .pool = pool_of(plan)};
+}
+
+leat_status leati_plan_run_watched(leati_plan *plan, const void *const *inputs, uint64_t seed, uint64_t step,
+                                   const leati_slab_watch *watch, leat_error *err) {
+    assert(!plan->blocks);
+    if (!plan->final_from || plan->final_slab != watch->slab)
+        LEATI_TRY(leati_plan_watch(plan, watch->slab, err));
+    leati_run run = begin_run(plan, inputs, seed, step);
+    leati_float_mode mode = leati_flush_denormals();
+    leat_status status = run_steps_watched(plan, &run, watch, err);
+    leati_set_float_mode(mode);
+    return status;
+}
+
 leat_status leati_plan_run_timed(leati_plan *plan, const void *const *inputs, uint64_t seed, uint64_t step,
                                  int64_t *step_ns, leat_error *err) {
     if (plan->blocks) {
         LEATI_TRY(leati_plan_start_on_device(plan, inputs, false, seed, step, step_ns, err));
         return leati_plan_finish_on_device(plan, err);
     }
-    bind_arguments(plan, inputs);
-    leati_plan_invalidate_prepacked(plan);
-    leati_run run = {.seed = seed, .step = step, .run_number = plan->runs++, .pool = pool_of(plan)};
+    leati_run run = begin_run(plan, inputs, seed, step);
     leati_float_mode mode = leati_flush_denormals();
     leat_status status = step_ns ? run_steps_timed(plan, &run, step_ns, err) : run_steps(plan, &run, err);
     leati_set_float_mode(mode);

@@ -63,6 +63,20 @@ void leati_plan_destroy(leati_plan **plan);
 leat_status leati_plan_run(leati_plan *plan, const void *const *inputs, uint64_t seed, uint64_t step,
                            leat_error *err);
 
+/* Someone who waits for the values of a slab during a run. */
+typedef struct leati_slab_watch {
+    leati_slab slab;
+    /* Called by the running thread whenever more of the slab is final: the run neither reads nor writes it any more from
+     * this offset to the end.  The offset of the last call is 0. */
+    void (*finished)(void *user, size_t from_bytes);
+    void *user;
+} leati_slab_watch;
+
+/* Like leati_plan_run, but tells `watch` which values are final, while the rest of the run goes on; not on a device.
+ * Errors: also LEAT_ENOMEM. */
+leat_status leati_plan_run_watched(leati_plan *plan, const void *const *inputs, uint64_t seed, uint64_t step,
+                                   const leati_slab_watch *watch, leat_error *err);
+
 /* leati_plan_run in two parts, so that the caller can do something else while a device computes; on the host the first
  * part does everything.  The inputs must stay until leati_plan_finish.  In between, leati_plan_stage may begin to copy
  * the inputs of the next run; they must stay until that run is finished.  staged: the inputs are those of the last

@@ -99,6 +99,8 @@ struct leati_plan {
     size_t arena_bytes, bound_bytes;
     int32_t written_count;
     leati_memory *written;       /* weights that the plan writes */
+    size_t *final_from;          /* by step, of the slab that is watched (watch.c); NULL: none was */
+    leati_slab final_slab;
     int64_t tuned_ns;            /* time spent on measuring */
     struct leati_blocks *blocks; /* NULL: the plan runs on the host */
 };
@@ -150,6 +152,8 @@ leat_status leati_plan_start_on_device(leati_plan *plan, const void *const *inpu
                                        uint64_t seed, uint64_t step, int64_t *step_ns, leat_error *err);
 leat_status leati_plan_finish_on_device(leati_plan *plan, leat_error *err);
 leat_status leati_plan_stage_on_device(leati_plan *plan, const void *const *inputs, leat_error *err);
+/* Computes plan->final_from of a slab: after step s, no later step uses the slab from final_from[s] to its end. */
+leat_status leati_plan_watch(leati_plan *plan, leati_slab slab, leat_error *err);
 /* Runs one step of the plan; see plan.c. */
 leat_status leati_plan_run_step(const leati_plan *plan, int32_t s, leati_run *run, leat_error *err);
 void leati_plan_resolve_arena(leati_plan *plan);

@@ -207,6 +207,19 @@ static leat_status collect(run *r, int part, const leati_plan *plan, float share
     return LEAT_OK;
 }
 
+static void send_finished(void *buckets, size_t from_bytes) {
+    leati_buckets_ready(buckets, (from_bytes + sizeof(float) - 1) / sizeof(float));
+}
+
+/* Runs a part; without determinism, sums of gradients begin while it runs. */
+static leat_status run_step(run *r, const leati_compiled_step *step, const void *const *pointers,
+                            uint64_t seed, leat_error *err) {
+    const leati_slab_watch watch = {LEATI_SLAB_GRADIENTS, send_finished, &r->p->buckets};
+    if (step->spec.mode != LEATI_TRAIN || r->p->deterministic)
+        return leati_trainer_run(r->batch->trainer, step, pointers, seed, err);
+    return leati_trainer_run_watched(r->batch->trainer, step, pointers, seed, &watch, err);
+}
+
 static leat_status run_part(run *r, int part, leat_error *err) {
     leati_parallel *p = r->p;
     const leati_parallel_batch *b = r->batch;
@@ -221,7 +234,7 @@ static leat_status run_part(run *r, int part, leat_error *err) {
     LEATI_TRY(leati_trainer_step(b->trainer, &spec, b->threads, &step, err));
     const bool trains = spec.mode == LEATI_TRAIN;
     if (trains && r->written > 0 && part > p->first) restore_written(p, step->plan, p->before);
-    LEATI_TRY(leati_trainer_run(b->trainer, step, pointers, seed_of(b->seed, part), err));
+    LEATI_TRY(run_step(r, step, pointers, seed_of(b->seed, part), err));
     LEATI_TRY(leati_meter_measure(p->model, step, p->mine + 1 + (part - p->first) * p->width, err));
     return trains ? collect(r, part, step->plan, (float)count / (float)r->samples, err) : LEAT_OK;
 }
@@ -242,7 +255,6 @@ static leat_status begin_sums(run *r, leat_error *err) {
     memcpy(pointers, r->pointers, sizeof pointers);
     cut(&spec, pointers, 0, count);
     LEATI_TRY(leati_trainer_step(b->trainer, &spec, b->threads, &step, err));
-    r->gradients = p->model->weights.trainable_bytes / sizeof(float);
     r->written = count_written(step->plan);
     r->plan = step->plan;
     (void)save_written(p, step->plan, 1.0f, p->before);
@@ -298,7 +310,7 @@ static leat_status sum_gradients(run *r, leat_error *err) {
     float *gradients = p->model->weights.slab[LEATI_SLAB_GRADIENTS], *sum = NULL;
     if (!p->deterministic) {
         if (p->dist->size == 1) return LEAT_OK;
-        LEATI_TRY(leati_dist_all_reduce(p->dist, gradients, r->gradients, err));
+        LEATI_TRY(leati_buckets_finish(&p->buckets, err));
         return r->written ? leati_dist_all_reduce(p->dist, p->moving, r->written, err) : LEAT_OK;
     }
     LEATI_TRY(leati_tree_finish(&p->tree, &sum, err));
@@ -325,9 +337,25 @@ static leat_status update(run *r, leat_error *err) {
     return leati_trainer_run(b->trainer, step, r->pointers, b->seed, err);
 }
 
+/* Every rank makes these requests, even if its part of the batch fails. */
+static leat_status begin_buckets(const run *r, leat_error *err) {
+    leati_parallel *p = r->p;
+    float *gradients = p->model->weights.slab[LEATI_SLAB_GRADIENTS];
+    if (r->batch->binding->mode != LEATI_TRAIN || p->deterministic) return LEAT_OK;
+    if (p->buckets.size == 0)
+        LEATI_TRY(leati_buckets_measure(&p->buckets, p->dist, gradients, r->gradients, err));
+    leati_buckets_begin(&p->buckets, gradients, p->dist->size > 1 ? r->gradients : 0);
+    return LEAT_OK;
+}
+
 leat_status leati_parallel_run(leati_parallel *p, const leati_parallel_batch *batch, leat_error *err) {
-    run r = {.p = p, .batch = batch};
-    leat_status status = gather_measures(p, run_parts(&r, err), err);
+    run r = {.p = p,
+             .batch = batch,
+             .gradients = p->model->weights.trainable_bytes / sizeof(float)};
+    LEATI_TRY(begin_buckets(&r, err));
+    leat_status status = run_parts(&r, err);
+    leati_buckets_ready(&p->buckets, 0);
+    status = gather_measures(p, status, err);
     if (status != LEAT_OK || r.spec.mode != LEATI_TRAIN) return status;
     LEATI_TRY(sum_gradients(&r, err));
     if (r.written > 0 && p->parts > 1) restore_written(p, r.plan, p->moving);

@@ -5,6 +5,7 @@
 #define LEATI_TRAIN_PARALLEL_PARALLEL_H
 
 #include "dist/dist.h"
+#include "train/parallel/buckets.h"
 #include "train/parallel/tree.h"
 #include "train/step/binding.h"
 #include "train/step/meter.h"
@@ -25,7 +26,8 @@ typedef struct leati_parallel {
     /* The weights that the first part of a step writes, such as moving averages: their values before the step, and the
      * sum over the parts. */
     float *before, *moving;
-    leati_tree tree; /* sums of gradients, of a deterministic model */
+    leati_tree tree;       /* sums of gradients, of a deterministic model */
+    leati_buckets buckets; /* sums of gradients, of other models */
 } leati_parallel;
 
 /* A batch, and how to run its parts. */

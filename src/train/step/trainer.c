@@ -409,6 +409,16 @@ leat_status leati_trainer_run(leati_trainer *trainer, const leati_compiled_step 
     return LEAT_OK;
 }
 
+leat_status leati_trainer_run_watched(leati_trainer *trainer, const leati_compiled_step *step,
+                                      const void *const *pointers, uint64_t seed,
+                                      const leati_slab_watch *watch, leat_error *err) {
+    prepare_run(trainer, step);
+    LEATI_TRY(leati_plan_run_watched(step->plan, pointers, seed, (uint64_t)trainer->model->iterations, watch,
+                                     err));
+    finish_run(trainer, step);
+    return LEAT_OK;
+}
+
 leat_status leati_trainer_start(leati_trainer *trainer, const leati_compiled_step *step,
                                 const void *const *pointers, bool staged, uint64_t seed, leat_error *err) {
     prepare_run(trainer, step);

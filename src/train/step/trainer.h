@@ -36,6 +36,11 @@ leati_plan_options leati_plan_options_of(const leat_model *model, int threads, l
 leat_status leati_trainer_run(leati_trainer *trainer, const leati_compiled_step *step,
                               const void *const *pointers, uint64_t seed, leat_error *err);
 
+/* Like leati_trainer_run, but tells `watch` which values of a slab are final (leati_plan_run_watched). */
+leat_status leati_trainer_run_watched(leati_trainer *trainer, const leati_compiled_step *step,
+                                      const void *const *pointers, uint64_t seed,
+                                      const leati_slab_watch *watch, leat_error *err);
+
 /* leati_trainer_run in two parts (leati_plan_start), between which the caller may stage the next batch. */
 leat_status leati_trainer_start(leati_trainer *trainer, const leati_compiled_step *step,
                                 const void *const *pointers, bool staged, uint64_t seed, leat_error *err);
