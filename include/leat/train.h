@@ -43,9 +43,14 @@ typedef struct leat_verdict {
      * for the model with its gradients and the optimizer's state; the part for activations and the memory of
      * kernels. */
     int64_t peak_rss_bytes, model_bytes, activation_bytes;
+    /* The number of ranks; then, with several ranks, times in ns of this fit: of the sums of gradients, of what else the
+     * communication adds to the steps, since it is not hidden behind compute, and of the waits of the other ranks for
+     * `latest_rank`, for which they waited longest. */
+    int ranks, latest_rank;
+    int64_t communication_ns, exposed_ns, late_ns;
     /* The verdict in words, a few sentences.  If all steps together took less than 100 ms, the text says that
      * there is no verdict. */
-    char text[768];
+    char text[1024];
 } leat_verdict;
 
 /** Returns the number of values that training and evaluation report (model.metrics_names): "loss", then for

@@ -27,6 +27,7 @@ typedef struct leati_dist_request {
     const void *mine; /* ALL_GATHER: the bytes of this rank */
     /* Used by the communicator. */
     bool done;
+    int64_t busy_ns; /* time that the communicator spent on this request, waiting for other ranks included */
     struct leati_dist_request *next;
 } leati_dist_request;
 

@@ -91,7 +91,7 @@ bool cli_ranks_leads(const cli_ranks *ranks) {
 }
 
 int cli_ranks_close(cli_ranks *ranks, int code) {
-    const struct timespec second = {.tv_sec = 1};
+    const struct timespec second = {.tv_sec = 1}, moment = {.tv_nsec = 200000000};
     if (!ranks->dist) return code;
     if (code == CLI_SUCCESS || (cli_signal_code() && code == cli_signal_code())) {
         leat_dist_close(&ranks->dist);
@@ -101,6 +101,7 @@ int cli_ranks_close(cli_ranks *ranks, int code) {
     if (ranks->is_held) show_messages(ranks);
     fflush(stdout);
     fflush(stderr);
+    (void)nanosleep(&moment, NULL); /* MPICH's launcher drops what it has not yet read when a rank aborts */
     leat_dist_abort(ranks->dist, code);
     _exit(code);
 }

@@ -189,8 +189,10 @@ static void serve(mpi_dist *d) {
         leati_dist_request *request = next_request(d, &ends, &abort_code);
         if (abort_code) (void)d->mpi.calls->abort(&d->mpi, abort_code);
         if (ends || abort_code) break;
+        const int64_t start = leati_now_ns();
         if (status == LEAT_OK)
             status = request ? execute(d, request, &why) : leati_watch_look(&d->watch, &why);
+        if (request) request->busy_ns = leati_now_ns() - start;
         if (status != LEAT_OK) report(d, status, &why);
         if (request) finish_request(d, request);
     }

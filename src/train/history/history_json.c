@@ -34,8 +34,14 @@ static json_t *if_complete(bool complete, json_t *value) {
     return NULL;
 }
 
+static json_t *ranks_json(const leat_verdict *v) {
+    return json_pack("{s:i, s:f, s:f, s:i, s:f}", "count", v->ranks, "communication_s",
+                     (double)v->communication_ns / 1e9, "exposed_s", (double)v->exposed_ns / 1e9,
+                     "latest_rank", v->latest_rank, "late_s", (double)v->late_ns / 1e9);
+}
+
 static json_t *verdict_json(const leat_verdict *v) {
-    return json_pack("{s:I, s:f, s:f, s:f, s:f, s:i, s:b, s:b, s:i, s:i, s:I, s:I, s:I, s:s}", "steps",
+    json_t *json = json_pack("{s:I, s:f, s:f, s:f, s:f, s:i, s:b, s:b, s:i, s:i, s:I, s:I, s:I, s:s}", "steps",
                      (json_int_t)v->steps, "wall_s", (double)v->wall_ns / 1e9, "data_wait_s",
                      (double)v->data_wait_ns / 1e9, "compute_s", (double)v->compute_ns / 1e9, "get_mean_ms",
                      (double)v->get_mean_ns / 1e6, "workers", v->workers, "use_multiprocessing",
@@ -43,6 +49,8 @@ static json_t *verdict_json(const leat_verdict *v) {
                      v->cores, "peak_rss_bytes", (json_int_t)v->peak_rss_bytes, "model_bytes",
                      (json_int_t)v->model_bytes, "activation_bytes", (json_int_t)v->activation_bytes, "text",
                      v->text);
+    if (v->ranks < 2 || !json) return json;
+    return if_complete(json_object_set_new(json, "ranks", ranks_json(v)) == 0, json);
 }
 
 /* ---- epochs, series, validations ---- */

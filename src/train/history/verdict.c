@@ -11,6 +11,9 @@
 /* Advice is given if training waited for data for at least this share of the time. */
 enum { advice_percent = 10 };
 
+/* A rank is named as late if the others waited for it for at least this share of the time. */
+enum { late_percent = 5 };
+
 /* In shorter runs the use of cores is not judged, since it is measured in ticks of about 10 ms. */
 enum { min_elapsed_ns = 200000000 };
 
@@ -163,4 +166,16 @@ void leati_verdict_explain(leat_verdict *v, const leat_feed_stats *feed) {
     if (judged) advise(v, feed, data);
     add_faults(v, feed);
     add_memory(v, feed);
+}
+
+void leati_verdict_explain_ranks(leat_verdict *v, const char *host, bool data_bound) {
+    const double steps = (double)v->steps, late = 100 * (double)v->late_ns / (double)v->wall_ns;
+    add_text(v,
+             " %d ranks: summing gradients takes %.2f ms of a step, and communication makes it %.2f ms longer.",
+             v->ranks, milliseconds((double)v->communication_ns / steps),
+             milliseconds((double)v->exposed_ns / steps));
+    if (late < late_percent) return;
+    add_text(v, " The other ranks wait %.2f ms in each step for rank %d (host %s), which %s.",
+             milliseconds((double)v->late_ns / steps), v->latest_rank, host,
+             data_bound ? "waits for its data" : "computes longer");
 }

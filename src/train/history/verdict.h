@@ -14,4 +14,8 @@ bool leati_verdict_get_waits(const leat_verdict *verdict, const leat_feed_stats 
 /* Writes verdict->text from the numbers of the verdict and of the feed. */
 void leati_verdict_explain(leat_verdict *verdict, const leat_feed_stats *feed);
 
+/* Adds to verdict->text what its numbers say of several ranks.  data_bound: the latest rank waited for its batches
+ * longer than for its computation. */
+void leati_verdict_explain_ranks(leat_verdict *verdict, const char *latest_host, bool data_bound);
+
 #endif

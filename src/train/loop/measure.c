@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Computes the verdict of a fit, while it runs and at its end.  Room: train. */
+#include <string.h>
 #include <sys/resource.h>
 
 #include "base/os/clock.h"
@@ -21,6 +22,31 @@ static void add_earlier(leat_verdict *verdict, const leati_record_sums *earlier)
     verdict->wall_ns += earlier->wall_ns;
     verdict->data_wait_ns += earlier->data_wait_ns;
     verdict->compute_ns += earlier->compute_ns;
+}
+
+static void measure_ranks(const leati_fit_loop *loop, leat_verdict *verdict) {
+    const leati_parallel *parallel = &loop->parallel;
+    const leat_dist *dist = parallel->dist;
+    if (!dist || dist->size < 2 || !parallel->times) return;
+    int latest = 0;
+    for (int i = 1; i < dist->size; ++i)
+        if (parallel->times[i].late > parallel->times[latest].late) latest = i;
+    verdict->ranks = dist->size;
+    verdict->latest_rank = latest;
+    verdict->late_ns = (int64_t)parallel->times[latest].late;
+    verdict->communication_ns = parallel->busy_ns;
+    verdict->exposed_ns = parallel->exposed_ns;
+}
+
+/* Adds the sentences about ranks, which are about this fit alone. */
+static void explain_ranks(const leati_fit_loop *loop, leat_verdict *verdict) {
+    if (verdict->ranks < 2 || loop->train.steps == 0 || verdict->wall_ns == 0) return;
+    const leati_rank_times *times = &loop->parallel.times[verdict->latest_rank];
+    leat_verdict mine = *verdict;
+    mine.steps = loop->train.steps;
+    leati_verdict_explain_ranks(&mine, loop->parallel.dist->peers[verdict->latest_rank].host,
+                                times->data > times->compute);
+    memcpy(verdict->text, mine.text, sizeof verdict->text);
 }
 
 void leati_fit_measure(void *user) {
@@ -46,6 +72,8 @@ void leati_fit_measure(void *user) {
     verdict.generator = loop->train.pace == LEATI_PACE_GENERATOR;
     if (record->feed.batches > 0) verdict.get_mean_ns = record->feed.get_ns / record->feed.batches;
     if (loop->train.trainer) measure_memory(loop, &verdict);
+    measure_ranks(loop, &verdict);
     leati_verdict_explain(&verdict, &record->feed);
+    explain_ranks(loop, &verdict);
     loop->history->verdict = verdict;
 }

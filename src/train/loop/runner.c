@@ -221,7 +221,8 @@ static leat_status run_parallel(leati_runner *runner, leat_error *err) {
                                         .binding = &runner->binding,
                                         .batch = runner->batch,
                                         .threads = runner->threads,
-                                        .seed = runner->seed};
+                                        .seed = runner->seed,
+                                        .waited_ns = runner->waited_ns};
     return leati_parallel_run(runner->parallel, &batch, err);
 }
 

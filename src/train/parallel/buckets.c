@@ -66,6 +66,7 @@ leat_status leati_buckets_finish(leati_buckets *b, leat_error *err) {
     for (int i = 0; i < b->started; ++i) {
         leat_status one = b->dist->class->wait(b->dist, &b->requests[i], status == LEAT_OK ? err : NULL);
         if (status == LEAT_OK) status = one;
+        b->busy_ns += b->requests[i].busy_ns;
     }
     return status;
 }

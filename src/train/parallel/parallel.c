@@ -6,8 +6,13 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/os/clock.h"
 #include "leat/train.h"
 #include "nn/model/model.h"
+
+/* What each rank tells in front of the measures of its parts: its status, its wait for the batch and its time of
+ * computing, in ns. */
+enum { STATUS, DATA, COMPUTE, HEAD };
 
 /* ---- Agreement ---- */
 
@@ -92,13 +97,14 @@ leat_status leati_parallel_init(leati_parallel *p, leat_dist *dist, leat_model *
     p->width = leati_meter_width(model);
     const size_t block = (size_t)p->width * LEATI_PARALLEL_PARTS,
                  floats = model->weights.bytes / sizeof(float);
-    p->mine = leati_calloc(1 + block, sizeof(double));
-    p->all = leati_calloc((size_t)dist->size * (1 + block), sizeof(double));
+    p->mine = leati_calloc(HEAD + block, sizeof(double));
+    p->all = leati_calloc((size_t)dist->size * (HEAD + block), sizeof(double));
     p->sums = leati_calloc((size_t)p->width, sizeof(double));
+    p->times = leati_calloc((size_t)dist->size, sizeof *p->times);
     p->before = leati_calloc(floats ? floats : 1, sizeof(float));
     p->moving = leati_calloc(floats ? floats : 1, sizeof(float));
-    if (p->mine && p->all && p->sums && p->before && p->moving) return LEAT_OK;
-    return leati_fail_memory(err, (size_t)dist->size * (1 + block) * sizeof(double),
+    if (p->mine && p->all && p->sums && p->times && p->before && p->moving) return LEAT_OK;
+    return leati_fail_memory(err, (size_t)dist->size * (HEAD + block) * sizeof(double),
                              "the measures of the ranks");
 }
 
@@ -107,6 +113,7 @@ void leati_parallel_fini(leati_parallel *p) {
     leati_free(p->mine);
     leati_free(p->all);
     leati_free(p->sums);
+    leati_free(p->times);
     leati_free(p->before);
     leati_free(p->moving);
     *p = (leati_parallel){0};
@@ -118,10 +125,10 @@ static int64_t first_sample(const leati_parallel *p, int part, int64_t samples) 
     return part * samples / p->parts;
 }
 
-/* Returns the number of doubles that each rank tells: its status, and the measures of its parts. */
+/* Returns the number of doubles that each rank tells: its head, and the measures of its parts. */
 static size_t block_of(const leati_parallel *p) {
     int most = (p->parts + p->dist->size - 1) / p->dist->size;
-    return 1 + (size_t)most * (size_t)p->width;
+    return HEAD + (size_t)most * (size_t)p->width;
 }
 
 static void cut_desc(leati_desc *desc, const void **pointer, int64_t first, int64_t count) {
@@ -235,7 +242,7 @@ static leat_status run_part(run *r, int part, leat_error *err) {
     const bool trains = spec.mode == LEATI_TRAIN;
     if (trains && r->written > 0 && part > p->first) restore_written(p, step->plan, p->before);
     LEATI_TRY(run_step(r, step, pointers, seed_of(b->seed, part), err));
-    LEATI_TRY(leati_meter_measure(p->model, step, p->mine + 1 + (part - p->first) * p->width, err));
+    LEATI_TRY(leati_meter_measure(p->model, step, p->mine + HEAD + (part - p->first) * p->width, err));
     return trains ? collect(r, part, step->plan, (float)count / (float)r->samples, err) : LEAT_OK;
 }
 
@@ -286,7 +293,7 @@ static leat_status gather_measures(leati_parallel *p, leat_status status, leat_e
     const size_t block = block_of(p);
     bool all_fine = true;
     leat_error why = {0};
-    p->mine[0] = (double)status;
+    p->mine[STATUS] = (double)status;
     leat_status told = leati_dist_all_gather(p->dist, p->mine, block * sizeof(double), p->all, &why);
     if (told != LEAT_OK) {
         if (err && status == LEAT_OK) *err = why;
@@ -297,11 +304,34 @@ static leat_status gather_measures(leati_parallel *p, leat_status status, leat_e
         const double *theirs = p->all + (size_t)rank * block;
         int count = leati_first_part(rank + 1, p->dist->size, p->parts) -
                     leati_first_part(rank, p->dist->size, p->parts);
-        all_fine = all_fine && theirs[0] == (double)LEAT_OK;
+        all_fine = all_fine && theirs[STATUS] == (double)LEAT_OK;
         for (int part = 0; part < count; ++part)
-            for (int64_t i = 0; i < p->width; ++i) p->sums[i] += theirs[1 + part * p->width + i];
+            for (int64_t i = 0; i < p->width; ++i) p->sums[i] += theirs[HEAD + part * p->width + i];
     }
     return all_fine ? LEAT_OK : leati_parallel_agree(p->dist, status, err);
+}
+
+/* ---- Times ---- */
+
+/* Notes how late the last rank was in this step, and returns the time for which this rank has waited for that rank. */
+static double note_times(leati_parallel *p) {
+    const size_t block = block_of(p);
+    double last = 0, second = 0;
+    int latest = 0;
+    for (int rank = 0; rank < p->dist->size; ++rank) {
+        const double *theirs = p->all + (size_t)rank * block, own = theirs[DATA] + theirs[COMPUTE];
+        p->times[rank].data += theirs[DATA];
+        p->times[rank].compute += theirs[COMPUTE];
+        if (own > last) {
+            second = last;
+            last = own;
+            latest = rank;
+        } else if (own > second) {
+            second = own;
+        }
+    }
+    p->times[latest].late += last - second;
+    return last - p->mine[DATA] - p->mine[COMPUTE];
 }
 
 /* Replaces the gradients by their sums over all ranks. */
@@ -353,11 +383,18 @@ leat_status leati_parallel_run(leati_parallel *p, const leati_parallel_batch *ba
              .batch = batch,
              .gradients = p->model->weights.trainable_bytes / sizeof(float)};
     LEATI_TRY(begin_buckets(&r, err));
+    const int64_t start = leati_now_ns();
     leat_status status = run_parts(&r, err);
+    const int64_t computed = leati_now_ns();
     leati_buckets_ready(&p->buckets, 0);
+    p->mine[DATA] = (double)batch->waited_ns;
+    p->mine[COMPUTE] = (double)(computed - start);
     status = gather_measures(p, status, err);
     if (status != LEAT_OK || r.spec.mode != LEATI_TRAIN) return status;
     LEATI_TRY(sum_gradients(&r, err));
+    const double exposed = (double)(leati_now_ns() - computed) - note_times(p);
+    if (exposed > 0) p->exposed_ns += (int64_t)exposed;
+    p->busy_ns = p->buckets.busy_ns;
     if (r.written > 0 && p->parts > 1) restore_written(p, r.plan, p->moving);
     return update(&r, err);
 }

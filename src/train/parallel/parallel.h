@@ -14,6 +14,13 @@
 /* The number of parts of a batch of a deterministic model, whatever the number of ranks. */
 enum { LEATI_PARALLEL_PARTS = 8 };
 
+/* The times of a rank, in ns, summed over the training steps. */
+typedef struct leati_rank_times {
+    double data, compute; /* its wait for batches, and the computation of its parts */
+    double late; /* the time by which it was later than the rank before it in the order of being ready: the other
+                  * ranks waited that long for this rank */
+} leati_rank_times;
+
 typedef struct leati_parallel {
     leat_dist *dist; /* borrowed */
     leat_model *model;
@@ -21,8 +28,11 @@ typedef struct leati_parallel {
     int parts;      /* of each batch: LEATI_PARALLEL_PARTS, otherwise one for each rank */
     int first, end; /* the parts of this rank */
     int64_t width;  /* doubles of the measures of one part */
-    /* Measures of the parts of this rank and of all ranks, each behind the status of the rank; then their sums. */
+    /* Measures of the parts of this rank and of all ranks, each behind the head of the rank (parallel.c); then their
+     * sums. */
     double *mine, *all, *sums;
+    leati_rank_times *times;     /* (ranks) */
+    int64_t exposed_ns, busy_ns; /* time of communication in training steps: not hidden behind compute, and all */
     /* The weights that the first part of a step writes, such as moving averages: their values before the step, and the
      * sum over the parts. */
     float *before, *moving;
@@ -37,6 +47,7 @@ typedef struct leati_parallel_batch {
     const leat_batch *batch;
     int threads;
     uint64_t seed;
+    int64_t waited_ns; /* time for which this rank has waited for the batch */
 } leati_parallel_batch;
 
 /* Checks that the model can be trained by several ranks.  leati_parallel_fini also frees what a failure leaves.
