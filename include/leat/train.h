@@ -43,14 +43,14 @@ typedef struct leat_verdict {
      * for the model with its gradients and the optimizer's state; the part for activations and the memory of
      * kernels. */
     int64_t peak_rss_bytes, model_bytes, activation_bytes;
-    /* The number of ranks; then, with several ranks, times in ns of this fit: of the sums of gradients, of what else the
-     * communication adds to the steps, since it is not hidden behind compute, and of the waits of the other ranks for
-     * `latest_rank`, for which they waited longest. */
-    int ranks, latest_rank;
-    int64_t communication_ns, exposed_ns, late_ns;
     /* The verdict in words, a few sentences.  If all steps together took less than 100 ms, the text says that
      * there is no verdict. */
-    char text[1024];
+    char text[768];
+    /* The number of ranks, 0 for one process.  With several ranks, times in ns of this fit: communication_ns of the
+     * sums of gradients; exposed_ns of communication that made the steps longer, since it was not hidden behind
+     * compute; late_ns of the waits of the other ranks for `latest_rank`, for which they waited longest. */
+    int ranks, latest_rank;
+    int64_t communication_ns, exposed_ns, late_ns;
 } leat_verdict;
 
 /** Returns the number of values that training and evaluation report (model.metrics_names): "loss", then for
@@ -261,6 +261,9 @@ typedef struct leat_evaluate_options {
     /* limits for failures; default: a bad batch is an error.  The results do not contain skipped batches */
     leat_faults faults;
     leat_trace *trace; /* default NULL: none */
+    /* Several processes compute together, as in leat_fit_options; default NULL: this process alone.  Each rank
+     * computes a part of each batch, and all ranks return the whole result.  Callbacks are called on rank 0. */
+    leat_dist *dist;
 } leat_evaluate_options;
 
 /** Zeroes the `size` bytes of *options, writes the defaults that the comments of the members give, and sets

@@ -44,9 +44,10 @@ static const net nets[] = {
     {"several buckets of gradients",
      "{\"class_name\": \"Dense\", \"config\": {\"name\": \"a\", \"units\": 300, \"activation\": \"tanh\","
      " \"batch_input_shape\": [null, 36]}},"
-     "{\"class_name\": \"Dense\", \"config\": {\"name\": \"b\", \"units\": 300, \"activation\": \"tanh\"}},"
-     OUTPUT,
-     "{\"class_name\": \"SGD\", \"config\": {\"learning_rate\": 0.01}}", "categorical_crossentropy", false, false, false},
+     "{\"class_name\": \"Dense\", \"config\": {\"name\": \"b\", \"units\": 300, \"activation\": "
+     "\"tanh\"}}," OUTPUT,
+     "{\"class_name\": \"SGD\", \"config\": {\"learning_rate\": 0.01}}", "categorical_crossentropy", false,
+     false, false},
     {"convolution, frozen normalisation",
      "{\"class_name\": \"Reshape\", \"config\": {\"name\": \"r\", \"target_shape\": [6, 6, 1],"
      " \"batch_input_shape\": [null, 36]}},"
@@ -113,7 +114,25 @@ static leat_model *make(const net *n, bool exact) {
     return model;
 }
 
-static leat_history *train(leat_model *model, const net *n, leat_dist *dist) {
+/* The results of one way to compute. */
+typedef struct results {
+    leat_history *history;
+    leat_logs logs;
+    leat_predictions *predictions;
+} results;
+
+/* Evaluates and predicts with the trained model. */
+static void use(leat_model *model, const leat_arrays *arrays, leat_dist *dist, results *out) {
+    leat_evaluate_options options = leat_evaluate_options_default();
+    leat_error err = {0};
+    options.threads = 1;
+    options.dist = dist;
+    check(leat_model_evaluate(model, arrays, BATCH, &options, &out->logs, &err), &err);
+    check(leat_model_predict(model, arrays, BATCH, &options, &out->predictions, &err), &err);
+}
+
+static results train(leat_model *model, const net *n, leat_dist *dist) {
+    results out = {0};
     leat_array input = {.tensor = leat_tensor_view(LEAT_F32, 2, (int64_t[]){SAMPLES, FEATURES}, features)};
     leat_array target = {.tensor = leat_tensor_view(LEAT_F32, 2, (int64_t[]){SAMPLES, CLASSES}, labels)};
     leat_array weight = {.tensor = leat_tensor_view(LEAT_F32, 1, (int64_t[]){SAMPLES}, weights)};
@@ -126,7 +145,6 @@ static leat_history *train(leat_model *model, const net *n, leat_dist *dist) {
     leat_sequence validation = {0};
     leat_source_options source = leat_source_options_default();
     leat_fit_options options = leat_fit_options_default();
-    leat_history *history = NULL;
     leat_error err = {0};
     source.batch_size = BATCH;
     check(leat_arrays_open(&validation, sizeof validation, &arrays, &source, &err), &err);
@@ -136,9 +154,10 @@ static leat_history *train(leat_model *model, const net *n, leat_dist *dist) {
     options.seed = 11;
     options.validation = &validation;
     options.dist = dist;
-    check(leat_model_fit(model, &arrays, BATCH, &options, &history, &err), &err);
+    check(leat_model_fit(model, &arrays, BATCH, &options, &out.history, &err), &err);
     leat_sequence_destroy(&validation);
-    return history;
+    use(model, &arrays, dist, &out);
+    return out;
 }
 
 static void fail(const net *n, const char *what, int index, double together, double alone) {
@@ -174,13 +193,33 @@ static void compare_histories(const net *n, const leat_history *a, const leat_hi
     }
 }
 
+static void compare_results(const net *n, const results *a, const results *b, bool exact) {
+    leat_tensor x = leat_predictions_get(a->predictions, 0), y = leat_predictions_get(b->predictions, 0);
+    const float *p = x.data, *q = y.data;
+    if (x.shape[0] != SAMPLES || y.shape[0] != SAMPLES)
+        fail(n, "the number of predictions", 0, (double)x.shape[0], (double)y.shape[0]);
+    for (int i = 0; i < SAMPLES * CLASSES; ++i)
+        if (differs((double)p[i], (double)q[i], exact)) fail(n, "predictions", i, (double)p[i], (double)q[i]);
+    if (a->logs.count != b->logs.count || a->logs.count != 3)
+        fail(n, "the number of results", 0, a->logs.count, b->logs.count);
+    for (int i = 0; i < a->logs.count; ++i)
+        if (differs(a->logs.items[i].value, b->logs.items[i].value, exact))
+            fail(n, a->logs.items[i].name, i, a->logs.items[i].value, b->logs.items[i].value);
+}
+
+static void free_results(results *r) {
+    leat_history_destroy(&r->history);
+    leat_predictions_destroy(&r->predictions);
+}
+
 static void try_net(const net *n, leat_dist *all, leat_dist *one, bool exact) {
     leat_model *together = make(n, exact), *alone = make(n, exact);
-    leat_history *common = train(together, n, all), *single = train(alone, n, exact ? one : NULL);
+    results common = train(together, n, all), single = train(alone, n, exact ? one : NULL);
     compare_weights(n, together, alone, exact);
-    compare_histories(n, common, single, exact);
-    leat_history_destroy(&common);
-    leat_history_destroy(&single);
+    compare_histories(n, common.history, single.history, exact);
+    compare_results(n, &common, &single, exact);
+    free_results(&common);
+    free_results(&single);
     leat_model_destroy(&together);
     leat_model_destroy(&alone);
 }

@@ -23,7 +23,7 @@
 /* Options that evaluate and predict share. */
 #define PASS_USES                                                                                            \
     MAY(LAYERS), MAY(WEIGHTS), MAY(BATCH_SIZE), MAY(STEPS), WORKER_USES, FAULT_USES, MAY(SEED), KERNEL_USES, \
-        MAY(VERBOSE), MAY(JSON), MAY(HELP)
+        MAY(DIST), MAY(DIST_TIMEOUT), MAY(VERBOSE), MAY(JSON), MAY(HELP)
 
 static const cli_use fit_uses[] = {
     MUST(TRAIN),

@@ -350,7 +350,7 @@ static int prepare_resumed(fit_run *run, cli_record *record, const cli_arguments
     cli_folder_path(model, &run->folder, record->start);
     snprintf(run->start, sizeof run->start, "%.15s", record->start);
     run->arguments.text[CLI_OUT] = given->text[CLI_RESUME];
-    code = cli_ranks_open(&run->ranks, given, record->arguments.text[CLI_DIST]);
+    code = cli_ranks_open(&run->ranks, "fit", given, record->arguments.text[CLI_DIST]);
     note_ranks(run);
     if (code == CLI_SUCCESS) code = read_options(run);
     if (code == CLI_SUCCESS) code = load_all(run, model);
@@ -361,7 +361,7 @@ static int prepare_resumed(fit_run *run, cli_record *record, const cli_arguments
 /* ---- The command ---- */
 
 static int prepare(fit_run *run, cli_record *record, const cli_arguments *given) {
-    int code = cli_ranks_open(&run->ranks, given, NULL);
+    int code = cli_ranks_open(&run->ranks, "fit", given, NULL);
     note_ranks(run);
     if (code == CLI_SUCCESS)
         code = given->text[CLI_RESUME] ? prepare_resumed(run, record, given) : prepare_new(run);

@@ -13,6 +13,7 @@
 #include "cli/options/feed_options.h"
 #include "cli/options/parse.h"
 #include "cli/run/json.h"
+#include "cli/run/ranks.h"
 #include "cli/run/session.h"
 #include "cli/run/surgery.h"
 #include "cli/text/say.h"
@@ -137,30 +138,36 @@ static int save(const cli_session *session, const leat_predictions *predictions)
     return CLI_SUCCESS;
 }
 
-static int predict(cli_session *session) {
+/* All ranks have all predictions; rank 0 writes them. */
+static int predict(cli_session *session, const cli_ranks *ranks) {
     leat_evaluate_options options = cli_evaluate_options(session);
     leat_predictions *predictions = NULL;
     leat_error err = {0};
+    options.dist = ranks->dist;
     cli_catch_signals(session);
     leat_status status =
         leat_model_predict_generator(session->model, &session->data, &options, &predictions, &err);
     int code = 0;
     if (cli_signal_code())
         code = cli_interrupted(session, "nothing was saved");
-    else
-        code = status == LEAT_OK ? save(session, predictions) : cli_fail(session, &err);
+    else if (status != LEAT_OK)
+        code = cli_fail(session, &err);
+    else if (cli_ranks_leads(ranks))
+        code = save(session, predictions);
     leat_predictions_destroy(&predictions);
     return code;
 }
 
 int cli_predict(const cli_arguments *arguments) {
     cli_session session = {.command = "predict", .arguments = arguments};
+    cli_ranks ranks = {0};
     int code = cli_feed_options(session.command, arguments, &session.feed_options);
+    if (code == CLI_SUCCESS) code = cli_ranks_open(&ranks, session.command, arguments, NULL);
     if (code == CLI_SUCCESS) code = cli_load(&session, arguments->operands[0], CLI_FOR_PREDICTION);
     if (code == CLI_SUCCESS) code = cli_cut(&session);
-    if (code == CLI_SUCCESS) code = check_output(&session);
+    if (code == CLI_SUCCESS) code = cli_ranks_leads(&ranks) ? check_output(&session) : CLI_SUCCESS;
     if (code == CLI_SUCCESS) code = cli_open_data(&session, &session.data, arguments->text[CLI_DATA]);
-    if (code == CLI_SUCCESS) code = predict(&session);
+    if (code == CLI_SUCCESS) code = predict(&session, &ranks);
     cli_close(&session);
-    return code;
+    return cli_ranks_close(&ranks, code);
 }

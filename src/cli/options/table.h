@@ -123,7 +123,7 @@ typedef enum cli_value {
     X(DETERMINISTIC, "--deterministic", CLI_FLAG, NULL, 0, 0, NULL,                                          \
       "bit-identical results for any --threads; slower")                                                     \
     X(DIST, "--dist", CLI_TEXT, "KIND", 0, 0, "auto",                                                        \
-      "train together with the other processes that mpirun or srun has started (auto), alone (none), "       \
+      "compute together with the other processes that mpirun or srun has started (auto), alone (none), "     \
       "always "                                                                                              \
       "over MPI (mpi), or alone but as one rank computes (self)")                                            \
     X(DIST_TIMEOUT, "--dist-timeout", CLI_DURATION, "SECONDS", 1000, 86400000, "10",                         \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Connects the ranks of `leat fit`.  Room: cli. */
+/* Connects the ranks of a command.  Room: cli. */
 #include "cli/run/ranks.h"
 
 #include <fcntl.h>
@@ -37,8 +37,8 @@ static void show_messages(const cli_ranks *ranks) {
     if (bytes > 0) cli_say("rank %d (host %s): %s", rank, leat_dist_host(ranks->dist, rank), text);
 }
 
-static int read_kind(const cli_arguments *arguments, const char *recorded, leat_dist_kind *kind,
-                     bool *alone) {
+static int read_kind(const char *command, const cli_arguments *arguments, const char *recorded,
+                     leat_dist_kind *kind, bool *alone) {
     const char *text = arguments->text[CLI_DIST];
     *kind = LEAT_DIST_AUTO;
     *alone = false;
@@ -51,7 +51,7 @@ static int read_kind(const cli_arguments *arguments, const char *recorded, leat_
     else if (strcmp(text, "mpi") == 0)
         *kind = LEAT_DIST_MPI;
     else {
-        cli_say("leat fit: --dist: expected auto, none, self or mpi, received '%s'\n", text);
+        cli_say("leat %s: --dist: expected auto, none, self or mpi, received '%s'\n", command, text);
         return CLI_USAGE;
     }
     return CLI_SUCCESS;
@@ -67,15 +67,16 @@ static int count_hosts(const leat_dist *dist) {
     return hosts;
 }
 
-int cli_ranks_open(cli_ranks *ranks, const cli_arguments *arguments, const char *recorded) {
+int cli_ranks_open(cli_ranks *ranks, const char *command, const cli_arguments *arguments,
+                   const char *recorded) {
     leat_dist_options options = leat_dist_options_default();
     leat_error err = {0};
     bool alone = false;
-    int code = read_kind(arguments, recorded, &options.kind, &alone);
+    int code = read_kind(command, arguments, recorded, &options.kind, &alone);
     if (code != CLI_SUCCESS || alone || ranks->dist) return code;
     options.timeout_ms = cli_number(arguments, CLI_DIST_TIMEOUT, options.timeout_ms);
     if (leat_dist_open(&ranks->dist, &options, &err) != LEAT_OK) {
-        cli_say("leat fit: %s\n", err.message);
+        cli_say("leat %s: %s\n", command, err.message);
         return CLI_FAILURE;
     }
     const int size = leat_dist_size(ranks->dist), hosts = count_hosts(ranks->dist);

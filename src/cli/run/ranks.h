@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ranks of `leat fit` under mpirun or srun.  Rank 0 speaks and writes; others are silent unless they alone fail. */
+/* The ranks of `leat fit`, `evaluate` or `predict` under mpirun or srun.
+ * Rank 0 speaks and writes; others are silent unless they alone fail. */
 #ifndef LEAT_CLI_RUN_RANKS_H
 #define LEAT_CLI_RUN_RANKS_H
 
@@ -14,9 +15,10 @@ typedef struct cli_ranks {
     int held, shown; /* descriptors: the file of the messages, and the standard error */
 } cli_ranks;
 
-/* Connects this process with the other ranks, as --dist says.
+/* Connects this process with the other ranks, as --dist says.  command: "fit", for messages.
  * recorded: --dist of the run that --resume continues; NULL: none.  Returns an exit code after a message. */
-int cli_ranks_open(cli_ranks *ranks, const cli_arguments *arguments, const char *recorded);
+int cli_ranks_open(cli_ranks *ranks, const char *command, const cli_arguments *arguments,
+                   const char *recorded);
 
 /* Returns true if this rank speaks and writes: rank 0, or the only process. */
 bool cli_ranks_leads(const cli_ranks *ranks);

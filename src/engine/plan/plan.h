@@ -66,8 +66,8 @@ leat_status leati_plan_run(leati_plan *plan, const void *const *inputs, uint64_t
 /* Someone who waits for the values of a slab during a run. */
 typedef struct leati_slab_watch {
     leati_slab slab;
-    /* Called by the running thread whenever more of the slab is final: the run neither reads nor writes it any more from
-     * this offset to the end.  The offset of the last call is 0. */
+    /* Called by the running thread whenever more of the slab is final: from this offset to the end, the rest of the run
+     * neither reads nor writes the slab.  The offset of the last call is 0. */
     void (*finished)(void *user, size_t from_bytes);
     void *user;
 } leati_slab_watch;

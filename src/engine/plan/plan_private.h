@@ -98,8 +98,8 @@ struct leati_plan {
     int32_t input_count;
     size_t arena_bytes, bound_bytes;
     int32_t written_count;
-    leati_memory *written;       /* weights that the plan writes */
-    size_t *final_from;          /* by step, of the slab that is watched (watch.c); NULL: none was */
+    leati_memory *written; /* weights that the plan writes */
+    size_t *final_from;    /* by step, of the slab that is watched (watch.c); NULL: none was */
     leati_slab final_slab;
     int64_t tuned_ns;            /* time spent on measuring */
     struct leati_blocks *blocks; /* NULL: the plan runs on the host */

@@ -41,14 +41,14 @@ static json_t *ranks_json(const leat_verdict *v) {
 }
 
 static json_t *verdict_json(const leat_verdict *v) {
-    json_t *json = json_pack("{s:I, s:f, s:f, s:f, s:f, s:i, s:b, s:b, s:i, s:i, s:I, s:I, s:I, s:s}", "steps",
-                     (json_int_t)v->steps, "wall_s", (double)v->wall_ns / 1e9, "data_wait_s",
-                     (double)v->data_wait_ns / 1e9, "compute_s", (double)v->compute_ns / 1e9, "get_mean_ms",
-                     (double)v->get_mean_ns / 1e6, "workers", v->workers, "use_multiprocessing",
-                     v->use_multiprocessing, "get_waits", v->get_waits, "threads", v->threads, "cores",
-                     v->cores, "peak_rss_bytes", (json_int_t)v->peak_rss_bytes, "model_bytes",
-                     (json_int_t)v->model_bytes, "activation_bytes", (json_int_t)v->activation_bytes, "text",
-                     v->text);
+    json_t *json =
+        json_pack("{s:I, s:f, s:f, s:f, s:f, s:i, s:b, s:b, s:i, s:i, s:I, s:I, s:I, s:s}", "steps",
+                  (json_int_t)v->steps, "wall_s", (double)v->wall_ns / 1e9, "data_wait_s",
+                  (double)v->data_wait_ns / 1e9, "compute_s", (double)v->compute_ns / 1e9, "get_mean_ms",
+                  (double)v->get_mean_ns / 1e6, "workers", v->workers, "use_multiprocessing",
+                  v->use_multiprocessing, "get_waits", v->get_waits, "threads", v->threads, "cores", v->cores,
+                  "peak_rss_bytes", (json_int_t)v->peak_rss_bytes, "model_bytes", (json_int_t)v->model_bytes,
+                  "activation_bytes", (json_int_t)v->activation_bytes, "text", v->text);
     if (v->ranks < 2 || !json) return json;
     return if_complete(json_object_set_new(json, "ranks", ranks_json(v)) == 0, json);
 }

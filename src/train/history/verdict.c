@@ -170,10 +170,10 @@ void leati_verdict_explain(leat_verdict *v, const leat_feed_stats *feed) {
 
 void leati_verdict_explain_ranks(leat_verdict *v, const char *host, bool data_bound) {
     const double steps = (double)v->steps, late = 100 * (double)v->late_ns / (double)v->wall_ns;
-    add_text(v,
-             " %d ranks: summing gradients takes %.2f ms of a step, and communication makes it %.2f ms longer.",
-             v->ranks, milliseconds((double)v->communication_ns / steps),
-             milliseconds((double)v->exposed_ns / steps));
+    add_text(
+        v, " %d ranks: summing gradients takes %.2f ms of a step, and communication makes it %.2f ms longer.",
+        v->ranks, milliseconds((double)v->communication_ns / steps),
+        milliseconds((double)v->exposed_ns / steps));
     if (late < late_percent) return;
     add_text(v, " The other ranks wait %.2f ms in each step for rank %d (host %s), which %s.",
              milliseconds((double)v->late_ns / steps), v->latest_rank, host,

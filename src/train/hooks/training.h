@@ -37,6 +37,8 @@ struct leat_training {
     void *loop;                               /* the loop that validate and sync work on */
     /* With several ranks: tells all ranks, after each hook, what the hooks of rank 0 have done; NULL: one process. */
     leat_status (*sync)(leat_training *training, leat_status status, leat_error *err);
+    leat_dist *dist;         /* with sync: the ranks; borrowed */
+    uint64_t synced_version; /* with sync: the version of the weights of rank 0 after the last hook */
     bool requested; /* with sync: leat_model_stop_training was called on a rank before the last hook */
     leat_history *run_history; /* of a fit, which owns it; NULL in an evaluation or a prediction */
 };

@@ -7,9 +7,12 @@
 #include "base/growing.h"
 #include "base/memory.h"
 #include "leat/train.h"
+#include "nn/model/model.h"
 #include "tensor/sequence.h"
+#include "train/hooks/sync.h"
 #include "train/hooks/training.h"
 #include "train/loop/runner.h"
+#include "train/parallel/traits.h"
 #include "train/step/predictions.h"
 
 static const leat_evaluate_options defaults = {.max_queue_size = 10,
@@ -47,32 +50,38 @@ typedef struct pass_loop {
     leat_evaluate_options options; /* the caller's options, copied into this version's struct */
     leat_sequence sequence;
     leati_runner runner;
+    leati_parallel parallel; /* with options.dist */
     leati_meter meter;
     leat_logs *logs;               /* results of an evaluation */
     leat_predictions *predictions; /* results of a prediction */
 } pass_loop;
 
-static leat_status after_step(pass_loop *loop, const leati_compiled_step *compiled, leat_logs *batch,
-                              leat_error *err) {
+static leat_status compute(pass_loop *loop, leat_logs *batch, leat_error *err) {
+    leati_runner *runner = &loop->runner;
     leat_model *model = loop->training.model;
-    if (loop->kind->mode == LEATI_PREDICT)
-        return leati_predictions_append(loop->predictions, compiled, loop->runner.size, err);
-    LEATI_TRY(leati_meter_add(&loop->meter, model, compiled, loop->runner.size, err));
+    const leati_compiled_step *compiled = NULL;
+    const bool predicts = loop->kind->mode == LEATI_PREDICT;
+    if (predicts && runner->parallel) return leati_runner_predict(runner, loop->predictions, err);
+    LEATI_TRY(leati_runner_run(runner, &compiled, err));
+    if (predicts) return leati_predictions_append(loop->predictions, compiled, runner->size, err);
+    LEATI_TRY(leati_runner_measure(runner, &loop->meter, model, compiled, err));
     leati_meter_logs(&loop->meter, model, "", batch);
     return LEAT_OK;
+}
+
+static leat_status agree(const pass_loop *loop, leat_status status, leat_error *err) {
+    return loop->options.dist ? leati_parallel_agree(loop->options.dist, status, err) : status;
 }
 
 /* Sets *more to false if there was no batch for this step. */
 static leat_status one_step(pass_loop *loop, int64_t step, bool *more, leat_error *err) {
     leat_logs batch = {0};
-    const leati_compiled_step *compiled = NULL;
-    LEATI_TRY(leati_runner_take(&loop->runner, more, err));
+    LEATI_TRY(agree(loop, leati_runner_take(&loop->runner, more, err), err));
     if (!*more) return LEAT_OK;
     leat_logs_set(&batch, "batch", (double)step);
     leat_logs_set(&batch, "size", (double)loop->runner.size);
     LEATI_TRY(leati_training_call(&loop->training, loop->kind->batch_begin, step, &batch, err));
-    leat_status status = leati_runner_run(&loop->runner, &compiled, err);
-    if (status == LEAT_OK) status = after_step(loop, compiled, &batch, err);
+    leat_status status = compute(loop, &batch, err);
     if (status != LEAT_OK) return leati_prefix(status, err, "batch %" PRId64, step);
     return leati_training_call(&loop->training, loop->kind->batch_end, step, &batch, err);
 }
@@ -127,7 +136,8 @@ static leat_status open_and_run(pass_loop *loop, leat_error *err) {
                                            .steps = options->steps,
                                            .lanes = loop->kind->name,
                                            .lane = "steps",
-                                           .threads = options->threads,
+                                           .threads = leati_rank_threads(options->dist, options->threads),
+                                           .parallel = options->dist ? &loop->parallel : NULL,
                                            .feed = leat_feed_options_default()};
     leati_runner *runner = &loop->runner;
     runner_options.feed.workers = options->workers;
@@ -144,7 +154,7 @@ static leat_status open_and_run(pass_loop *loop, leat_error *err) {
         runner_options.feed.passes = 1;
     LEATI_TRY(leati_runner_prepare(runner, loop->training.model, sequence, &runner_options, err));
     loop->training.params.batch_size = sequence->spec.batch_size;
-    LEATI_TRY(leati_runner_open(&runner, 1, err));
+    LEATI_TRY(agree(loop, leati_runner_open(&runner, 1, err), err));
     return run_pass(loop, options, err);
 }
 
@@ -156,6 +166,44 @@ typedef struct pass_task {
     leat_predictions *predictions;
     int stuck; /* worker threads that are still in `get` */
 } pass_task;
+
+static int64_t length_of(const leat_sequence *sequence) {
+    return sequence->length ? sequence->length(sequence->user) : -1;
+}
+
+/* Checks that all ranks compute the same. */
+static leat_status meet(pass_loop *loop, leat_error *err) {
+    const leat_evaluate_options *o = &loop->options;
+    const leat_model *model = loop->training.model;
+    const leat_sequence *data = &loop->sequence;
+    if (!o->dist || o->dist->size == 1) return LEAT_OK;
+    const leati_trait traits[] = {
+        {"evaluation or prediction", loop->kind->mode, false},
+        {"the model", leati_trait_model(model), true},
+        {"the weights", leati_trait_weights(model), true},
+        {"the compilation of the model", model->compiled.ready ? leati_trait_compilation(model) : 0, true},
+        {"--deterministic", model->deterministic, false},
+        {"the seed", (int64_t)o->seed, false},
+        {"steps", o->steps, false},
+        {"the batch size", data->spec.batch_size, false},
+        {"the number of batches of the data", length_of(data), false},
+        {"the samples of the data", data->samples ? data->samples(data->user) : -1, false},
+    };
+    LEATI_TRY(leati_traits_compare(o->dist, traits, sizeof traits / sizeof *traits, err));
+    uint64_t version = model->weights_version; /* all ranks have the weights of rank 0 */
+    LEATI_TRY(leati_dist_broadcast(o->dist, &version, sizeof version, 0, err));
+    loop->training.synced_version = version;
+    return LEAT_OK;
+}
+
+/* With several ranks, rank 0 alone calls callbacks and shows the progress. */
+static leat_status prepare_callbacks(leat_training *training, const leat_evaluate_options *options,
+                                     leat_error *err) {
+    const bool leads = leat_dist_rank(options->dist) == 0;
+    LEATI_TRY(leati_training_set_verbose(training, leads ? options->verbose : 0, err));
+    if (!leads) return LEAT_OK;
+    return leati_training_set_callbacks(training, options->callbacks, options->callback_count, err);
+}
 
 /* Copies the caller's structs into structs of this version, and checks them. */
 static leat_status prepare(pass_loop *loop, leat_model *model, const pass_task *task,
@@ -169,9 +217,12 @@ static leat_status prepare(pass_loop *loop, leat_model *model, const pass_task *
     loop->predictions = task->predictions;
     training->model = model;
     training->params.size = sizeof training->params;
-    LEATI_TRY(leati_training_set_verbose(training, options->verbose, err));
     training->params.samples = task->samples;
-    LEATI_TRY(leati_training_set_callbacks(training, options->callbacks, options->callback_count, err));
+    training->dist = options->dist;
+    if (options->dist) training->sync = leati_training_sync;
+    if (options->dist)
+        LEATI_TRY(leati_parallel_init(&loop->parallel, options->dist, model, loop->kind->mode, err));
+    LEATI_TRY(prepare_callbacks(training, options, err));
     if (loop->kind->mode != LEATI_TEST) return LEAT_OK;
     LEATI_TRY(leati_meter_init(&loop->meter, model, err));
     return leati_training_name(training, false, err);
@@ -182,7 +233,8 @@ static leat_status pass(const pass_kind *kind, leat_model *model, pass_task *tas
     pass_loop *loop = leati_calloc(1, sizeof *loop);
     if (!loop) return leati_fail_memory(err, sizeof *loop, "a pass");
     loop->kind = kind;
-    leat_status status = prepare(loop, model, task, options, err);
+    leat_status status = agree(loop, prepare(loop, model, task, options, err), err);
+    if (status == LEAT_OK) status = meet(loop, err);
     if (status == LEAT_OK) {
         leati_training_enter(&loop->training);
         status = open_and_run(loop, err);
@@ -191,6 +243,7 @@ static leat_status pass(const pass_kind *kind, leat_model *model, pass_task *tas
     task->stuck = leati_runner_close((leati_runner *const[]){&loop->runner}, 1);
     leati_training_fini(&loop->training);
     leati_meter_fini(&loop->meter);
+    leati_parallel_fini(&loop->parallel);
     leati_free(loop);
     return status == LEAT_OK ? LEAT_OK : leati_prefix_stuck(status, task->stuck, err);
 }

@@ -11,6 +11,7 @@
 #include "feed/stats/trace.h"
 #include "tensor/sequence.h"
 #include "train/history/cores.h"
+#include "train/hooks/sync.h"
 #include "train/loop/fit_loop.h"
 #include "train/loop/fit_state.h"
 #include "train/step/check.h"
@@ -231,7 +232,7 @@ static leat_status prepare(leati_fit_loop *loop, leat_model *model, fit_task *ta
     LEATI_TRY(leati_training_set_verbose(training, leads ? options->verbose : 0, err));
     LEATI_TRY(leati_history_create(&loop->history, err));
     LEATI_TRY(leati_history_configure(loop->history, model, task->sequence, options, err));
-    loop->read_options.threads = leati_fit_threads(options);
+    loop->read_options.threads = leati_rank_threads(options->dist, options->threads);
     loop->model = model;
     training->model = model;
     training->loop = loop;
@@ -243,8 +244,10 @@ static leat_status prepare(leati_fit_loop *loop, leat_model *model, fit_task *ta
     training->validate = options->validation ? leati_fit_validate_in_hook : NULL;
     LEATI_TRY(leati_meter_init(&loop->meter, model, err));
     if (options->validation) LEATI_TRY(leati_meter_init(&loop->validation_meter, model, err));
-    if (options->dist) LEATI_TRY(leati_parallel_init(&loop->parallel, loop->read_options.dist, model, err));
-    if (options->dist) training->sync = leati_fit_sync;
+    if (options->dist)
+        LEATI_TRY(leati_parallel_init(&loop->parallel, loop->read_options.dist, model, LEATI_TRAIN, err));
+    if (options->dist) training->sync = leati_training_sync;
+    training->dist = loop->read_options.dist;
     return leati_training_name(training, options->validation != NULL, err);
 }
 

@@ -26,8 +26,6 @@ struct leati_fit_loop {
     leat_sequence train_sequence, validation_sequence;
     leati_runner train, validation;
     leati_parallel parallel; /* with options->dist */
-    /* With options->dist: the version of the weights of rank 0 after the last hook. */
-    uint64_t synced_version;
     leati_meter meter, validation_meter;
     leat_history *history;
     /* The logs of the current hooks: 9 KB each, too large for a small stack. */

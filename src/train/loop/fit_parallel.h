@@ -8,9 +8,6 @@
 
 struct leati_fit_loop;
 
-/* Returns the number of compute threads: that of the options or, if it is 0 and the ranks of a host may use all of its
- * cores, the cores divided by these ranks. */
-int leati_fit_threads(const leat_fit_options *options);
 /* Makes all ranks return the same failure. */
 leat_status leati_fit_agree(struct leati_fit_loop *loop, leat_status status, leat_error *err);
 /* Errors: LEAT_EINVAL two ranks differ in the model, the data or an option, which the message names. */
@@ -19,7 +16,5 @@ leat_status leati_fit_meet(struct leati_fit_loop *loop, leat_error *err);
 leat_status leati_fit_share_checkpoint(struct leati_fit_loop *loop, leat_error *err);
 /* Copies weights and optimizer state of rank 0 to all ranks. */
 leat_status leati_fit_share_weights(struct leati_fit_loop *loop, leat_error *err);
-/* Implements leat_training's sync: stopping, the learning rate and changed weights; `status` is that of the hooks. */
-leat_status leati_fit_sync(leat_training *training, leat_status status, leat_error *err);
 
 #endif

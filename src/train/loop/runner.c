@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/os/clock.h"
 #include "base/error.h"
@@ -12,11 +13,23 @@
 #include "feed/sample.h"
 #include "feed/peek.h"
 #include "feed/stats/trace.h"
+#include "train/history/cores.h"
 
 enum { max_feeds = 4 };
 
 int leati_threads_or_default(int threads) {
     return threads > 0 ? threads : leati_core_count();
+}
+
+/* A launcher that binds ranks to cores has divided the cores already. */
+int leati_rank_threads(const leat_dist *dist, int threads) {
+    const long online = sysconf(_SC_NPROCESSORS_ONLN);
+    const leati_cores cores = leati_cores_get();
+    int near = 1; /* this rank and the others of its host */
+    if (threads > 0 || !dist || cores.affinity < online) return threads;
+    for (int i = 0; i < dist->size; ++i)
+        near += i != dist->rank && strcmp(dist->peers[i].host, dist->peers[dist->rank].host) == 0;
+    return cores.count > near ? cores.count / near : 1;
 }
 
 /* Checks Keras's rules for a stateful model, in which each sample of a batch has its own state. */
@@ -216,13 +229,17 @@ static leat_status stage_meanwhile(leati_runner *runner, const leati_compiled_st
     return LEAT_OK;
 }
 
+static leati_parallel_batch batch_for_ranks(leati_runner *runner) {
+    return (leati_parallel_batch){.trainer = runner->trainer,
+                                  .binding = &runner->binding,
+                                  .batch = runner->batch,
+                                  .threads = runner->threads,
+                                  .seed = runner->seed,
+                                  .waited_ns = runner->waited_ns};
+}
+
 static leat_status run_parallel(leati_runner *runner, leat_error *err) {
-    const leati_parallel_batch batch = {.trainer = runner->trainer,
-                                        .binding = &runner->binding,
-                                        .batch = runner->batch,
-                                        .threads = runner->threads,
-                                        .seed = runner->seed,
-                                        .waited_ns = runner->waited_ns};
+    const leati_parallel_batch batch = batch_for_ranks(runner);
     return leati_parallel_run(runner->parallel, &batch, err);
 }
 
@@ -247,6 +264,17 @@ static leat_status name_sample(const leati_runner *runner, leat_status status, l
     return number < 0 ? status : leati_prefix(status, err, "sample %" PRId64 " of the data", number);
 }
 
+/* Releases the batch that was computed since `start`, and notes the time. */
+static void finish(leati_runner *runner, int64_t start) {
+    leat_feed_release(runner->feed);
+    runner->batch = NULL;
+    int64_t end = leati_now_ns();
+    runner->computed_ns = end - start;
+    runner->compute_ns += runner->computed_ns;
+    ++runner->steps;
+    trace_step(runner, start, end);
+}
+
 leat_status leati_runner_run(leati_runner *runner, const leati_compiled_step **step, leat_error *err) {
     int64_t start = leati_now_ns();
     leat_status status = LEAT_OK;
@@ -255,13 +283,15 @@ leat_status leati_runner_run(leati_runner *runner, const leati_compiled_step **s
         status = run_parallel(runner, err);
     else
         status = name_sample(runner, run(runner, step, err), err);
-    leat_feed_release(runner->feed);
-    runner->batch = NULL;
-    int64_t end = leati_now_ns();
-    runner->computed_ns = end - start;
-    runner->compute_ns += runner->computed_ns;
-    ++runner->steps;
-    trace_step(runner, start, end);
+    finish(runner, start);
+    return status;
+}
+
+leat_status leati_runner_predict(leati_runner *runner, leat_predictions *predictions, leat_error *err) {
+    int64_t start = leati_now_ns();
+    const leati_parallel_batch batch = batch_for_ranks(runner);
+    leat_status status = leati_parallel_predict(runner->parallel, &batch, predictions, err);
+    finish(runner, start);
     return status;
 }
 

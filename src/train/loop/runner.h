@@ -76,6 +76,8 @@ leat_status leati_runner_take(leati_runner *runner, bool *more, leat_error *err)
 /* Runs the step on the current batch, and releases the batch's slot to the workers.  *step is the compiled step
  * that ran, from which the caller reads the outputs; NULL if several ranks have computed the batch. */
 leat_status leati_runner_run(leati_runner *runner, const leati_compiled_step **step, leat_error *err);
+/* Like leati_runner_run, for a prediction by several ranks: appends the predictions of the batch. */
+leat_status leati_runner_predict(leati_runner *runner, leat_predictions *predictions, leat_error *err);
 /* Adds the loss and metrics of the batch that was run last to the meter.  Errors: those of leati_meter_add. */
 leat_status leati_runner_measure(const leati_runner *runner, leati_meter *meter, const leat_model *model,
                                  const leati_compiled_step *step, leat_error *err);
@@ -98,5 +100,8 @@ leat_status leati_require_steps(const leat_sequence *sequence, int64_t steps, co
 /* Returns `threads`, or if it is 0 the number of all cores: workers need no core of their own, since they sleep
  * while the ring is full. */
 int leati_threads_or_default(int threads);
+/* Returns the number of compute threads of this rank: `threads`, or if it is 0 and the ranks of a host may use all of
+ * its cores, the cores divided by these ranks. */
+int leati_rank_threads(const leat_dist *dist, int threads);
 
 #endif

@@ -60,7 +60,7 @@ static leat_status check_metrics(const leat_model *model, leat_error *err) {
     return LEAT_OK;
 }
 
-static leat_status check_model(const leati_parallel *p, leat_error *err) {
+static leat_status check_model(const leati_parallel *p, leati_mode mode, leat_error *err) {
     const leat_model *model = p->model;
     if (p->deterministic && p->dist->size > LEATI_PARALLEL_PARTS)
         return leati_fail(
@@ -83,17 +83,18 @@ static leat_status check_model(const leati_parallel *p, leat_error *err) {
                 "input '%s' has a fixed batch size: that is not supported with several ranks, which "
                 "compute parts of each batch",
                 leati_model_input_name(model, i));
-    return check_metrics(model, err);
+    return mode == LEATI_PREDICT ? LEAT_OK : check_metrics(model, err);
 }
 
-leat_status leati_parallel_init(leati_parallel *p, leat_dist *dist, leat_model *model, leat_error *err) {
+leat_status leati_parallel_init(leati_parallel *p, leat_dist *dist, leat_model *model, leati_mode mode,
+                                leat_error *err) {
     *p = (leati_parallel){.dist = dist, .model = model, .deterministic = model->deterministic};
     p->parts = p->deterministic ? LEATI_PARALLEL_PARTS : dist->size;
     p->first = leati_first_part(dist->rank, dist->size, p->parts);
     p->end = leati_first_part(dist->rank + 1, dist->size, p->parts);
     leati_trainer *trainer = NULL;
     LEATI_TRY(leati_trainer_of(model, &trainer, err));
-    LEATI_TRY(check_model(p, err));
+    LEATI_TRY(check_model(p, mode, err));
     p->width = leati_meter_width(model);
     const size_t block = (size_t)p->width * LEATI_PARALLEL_PARTS,
                  floats = model->weights.bytes / sizeof(float);
@@ -116,6 +117,7 @@ void leati_parallel_fini(leati_parallel *p) {
     leati_free(p->times);
     leati_free(p->before);
     leati_free(p->moving);
+    for (int i = 0; i < LEATI_PROGRAM_MAX_OUTPUTS; ++i) leati_free(p->rows[i].memory);
     *p = (leati_parallel){0};
 }
 
@@ -379,9 +381,7 @@ static leat_status begin_buckets(const run *r, leat_error *err) {
 }
 
 leat_status leati_parallel_run(leati_parallel *p, const leati_parallel_batch *batch, leat_error *err) {
-    run r = {.p = p,
-             .batch = batch,
-             .gradients = p->model->weights.trainable_bytes / sizeof(float)};
+    run r = {.p = p, .batch = batch, .gradients = p->model->weights.trainable_bytes / sizeof(float)};
     LEATI_TRY(begin_buckets(&r, err));
     const int64_t start = leati_now_ns();
     leat_status status = run_parts(&r, err);
@@ -397,4 +397,104 @@ leat_status leati_parallel_run(leati_parallel *p, const leati_parallel_batch *ba
     p->busy_ns = p->buckets.busy_ns;
     if (r.written > 0 && p->parts > 1) restore_written(p, r.plan, p->moving);
     return update(&r, err);
+}
+
+/* ---- Predictions ---- */
+
+/* Returns the number of samples of a rank in a batch. */
+static int64_t samples_of(const leati_parallel *p, int rank, int64_t samples) {
+    const int first = leati_first_part(rank, p->dist->size, p->parts),
+              end = leati_first_part(rank + 1, p->dist->size, p->parts);
+    return first_sample(p, end, samples) - first_sample(p, first, samples);
+}
+
+/* Returns the largest number of samples of a rank: the size of a block. */
+static int64_t most_samples(const leati_parallel *p, int64_t samples) {
+    int64_t most = 0;
+    for (int rank = 0; rank < p->dist->size; ++rank) {
+        const int64_t count = samples_of(p, rank, samples);
+        if (count > most) most = count;
+    }
+    return most;
+}
+
+/* Makes room for an output of the batch; `part` is the output of some of its samples. */
+static leat_status reserve_rows(run *r, int output, const leat_tensor *part, leat_error *err) {
+    leati_rows *rows = &r->p->rows[output];
+    leat_tensor one = *part;
+    one.shape[0] = 1;
+    rows->bytes = leat_tensor_bytes(&one);
+    const size_t blocks = 1 + (size_t)r->p->dist->size,
+                 bytes = blocks * (size_t)most_samples(r->p, r->samples) * rows->bytes;
+    if (bytes > rows->memory_bytes) {
+        leati_free(rows->memory);
+        rows->memory_bytes = 0;
+        rows->memory = leati_calloc(1, bytes);
+        if (!rows->memory) return leati_fail_memory(err, bytes, "predictions");
+        rows->memory_bytes = bytes;
+    }
+    rows->mine = leat_tensor_view(part->dtype, part->rank, part->shape, rows->memory);
+    rows->mine.shape[0] = 0;
+    return LEAT_OK;
+}
+
+/* Predicts the samples from `first`; `size` 0: only compiles the step, to learn the shapes of the outputs. */
+static leat_status predict_part(run *r, int part, int64_t first, int64_t size, leat_error *err) {
+    leati_parallel *p = r->p;
+    const leati_parallel_batch *b = r->batch;
+    const leati_compiled_step *step = NULL;
+    const void *pointers[3 * LEATI_PROGRAM_MAX_OUTPUTS];
+    leati_program_spec spec = r->spec;
+    memcpy(pointers, r->pointers, sizeof pointers);
+    cut(&spec, pointers, first, size ? size : 1);
+    LEATI_TRY(leati_trainer_step(b->trainer, &spec, b->threads, &step, err));
+    if (size) LEATI_TRY(leati_trainer_run(b->trainer, step, pointers, seed_of(b->seed, part), err));
+    for (int i = 0; i < p->model->output_count; ++i) {
+        leati_rows *rows = &p->rows[i];
+        leat_tensor output = leati_plan_output(step->plan, step->program.predictions[i]);
+        LEATI_TRY(leati_predictions_check(i, &output, size ? size : 1, err));
+        if (first == first_sample(p, p->first, r->samples)) LEATI_TRY(reserve_rows(r, i, &output, err));
+        if (size)
+            memcpy(rows->memory + (size_t)rows->mine.shape[0] * rows->bytes, output.data,
+                   (size_t)size * rows->bytes);
+        rows->mine.shape[0] += size;
+    }
+    return LEAT_OK;
+}
+
+static leat_status predict_parts(run *r, leat_error *err) {
+    leati_parallel *p = r->p;
+    LEATI_TRY(leati_binding_apply(r->batch->binding, r->batch->batch, &r->spec, r->pointers, err));
+    r->samples = r->batch->batch->size;
+    if (samples_of(p, p->dist->rank, r->samples) == 0)
+        return predict_part(r, p->first, first_sample(p, p->first, r->samples), 0, err);
+    for (int part = p->first; part < p->end; ++part) {
+        const int64_t first = first_sample(p, part, r->samples),
+                      size = first_sample(p, part + 1, r->samples) - first;
+        if (size) LEATI_TRY(predict_part(r, part, first, size, err));
+    }
+    return LEAT_OK;
+}
+
+/* Appends the samples of all ranks, in the order of the ranks. */
+static leat_status gather_rows(run *r, int output, leat_predictions *predictions, leat_error *err) {
+    const leati_parallel *p = r->p;
+    const leati_rows *rows = &p->rows[output];
+    const size_t block = (size_t)most_samples(p, r->samples) * rows->bytes;
+    leat_tensor theirs = rows->mine;
+    LEATI_TRY(leati_dist_all_gather(p->dist, rows->memory, block, rows->memory + block, err));
+    for (int rank = 0; rank < p->dist->size; ++rank) {
+        theirs.data = rows->memory + (size_t)(1 + rank) * block;
+        theirs.shape[0] = samples_of(p, rank, r->samples);
+        if (theirs.shape[0]) LEATI_TRY(leati_predictions_append_samples(predictions, output, &theirs, err));
+    }
+    return LEAT_OK;
+}
+
+leat_status leati_parallel_predict(leati_parallel *p, const leati_parallel_batch *batch,
+                                   leat_predictions *predictions, leat_error *err) {
+    run r = {.p = p, .batch = batch};
+    LEATI_TRY(leati_parallel_agree(p->dist, predict_parts(&r, err), err));
+    for (int i = 0; i < p->model->output_count; ++i) LEATI_TRY(gather_rows(&r, i, predictions, err));
+    return LEAT_OK;
 }

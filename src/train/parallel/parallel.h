@@ -9,6 +9,7 @@
 #include "train/parallel/tree.h"
 #include "train/step/binding.h"
 #include "train/step/meter.h"
+#include "train/step/predictions.h"
 #include "train/step/trainer.h"
 
 /* The number of parts of a batch of a deterministic model, whatever the number of ranks. */
@@ -17,9 +18,18 @@ enum { LEATI_PARALLEL_PARTS = 8 };
 /* The times of a rank, in ns, summed over the training steps. */
 typedef struct leati_rank_times {
     double data, compute; /* its wait for batches, and the computation of its parts */
-    double late; /* the time by which it was later than the rank before it in the order of being ready: the other
+    double
+        late; /* the time by which it was later than the rank before it in the order of being ready: the other
                   * ranks waited that long for this rank */
 } leati_rank_times;
+
+/* The predictions of a batch for one output. */
+typedef struct leati_rows {
+    leat_tensor mine; /* of the samples of this rank: a view of its part of `memory` */
+    size_t bytes;     /* of one sample */
+    char *memory;     /* first a block for this rank, then a block for each rank */
+    size_t memory_bytes;
+} leati_rows;
 
 typedef struct leati_parallel {
     leat_dist *dist; /* borrowed */
@@ -31,13 +41,15 @@ typedef struct leati_parallel {
     /* Measures of the parts of this rank and of all ranks, each behind the head of the rank (parallel.c); then their
      * sums. */
     double *mine, *all, *sums;
-    leati_rank_times *times;     /* (ranks) */
-    int64_t exposed_ns, busy_ns; /* time of communication in training steps: not hidden behind compute, and all */
+    leati_rank_times *times; /* (ranks) */
+    int64_t exposed_ns,
+        busy_ns; /* time of communication in training steps: not hidden behind compute, and all */
     /* The weights that the first part of a step writes, such as moving averages: their values before the step, and the
      * sum over the parts. */
     float *before, *moving;
-    leati_tree tree;       /* sums of gradients, of a deterministic model */
-    leati_buckets buckets; /* sums of gradients, of other models */
+    leati_rows rows[LEATI_PROGRAM_MAX_OUTPUTS]; /* of a prediction, by output */
+    leati_tree tree;                            /* sums of gradients, of a deterministic model */
+    leati_buckets buckets;                      /* sums of gradients, of other models */
 } leati_parallel;
 
 /* A batch, and how to run its parts. */
@@ -50,10 +62,10 @@ typedef struct leati_parallel_batch {
     int64_t waited_ns; /* time for which this rank has waited for the batch */
 } leati_parallel_batch;
 
-/* Checks that the model can be trained by several ranks.  leati_parallel_fini also frees what a failure leaves.
+/* Checks that several ranks can run the model in this mode.  leati_parallel_fini also frees what a failure leaves.
  * Errors: LEAT_ENOTSUP stateful layers, an input with a fixed batch size, a custom metric, a GPU, or a deterministic
  * model with more than LEATI_PARALLEL_PARTS ranks; LEAT_ENOMEM. */
-leat_status leati_parallel_init(leati_parallel *parallel, leat_dist *dist, leat_model *model,
+leat_status leati_parallel_init(leati_parallel *parallel, leat_dist *dist, leat_model *model, leati_mode mode,
                                 leat_error *err);
 void leati_parallel_fini(leati_parallel *parallel);
 
@@ -61,6 +73,11 @@ void leati_parallel_fini(leati_parallel *parallel);
  * same.  parallel->sums are then for leati_meter_add_sums.
  * Errors: those of the step, in the words of the first rank that failed; those of the communicator. */
 leat_status leati_parallel_run(leati_parallel *parallel, const leati_parallel_batch *batch, leat_error *err);
+
+/* Predicts the batch, and appends the predictions of all its samples on every rank.  Errors: as leati_parallel_run;
+ * LEAT_ESHAPE the outputs have no sample for each sample of the inputs. */
+leat_status leati_parallel_predict(leati_parallel *parallel, const leati_parallel_batch *batch,
+                                   leat_predictions *predictions, leat_error *err);
 
 /* Makes all ranks return the same: the failure of the first rank that failed, with the rank in front of the message. */
 leat_status leati_parallel_agree(leat_dist *dist, leat_status status, leat_error *err);

@@ -117,15 +117,24 @@ static leat_status append(leat_predictions *p, int i, const leat_tensor *more, l
     return LEAT_OK;
 }
 
+leat_status leati_predictions_append_samples(leat_predictions *predictions, int i, const leat_tensor *samples,
+                                             leat_error *err) {
+    return predictions->is_callers_memory ? append_to_callers_memory(predictions, i, samples, err)
+                                          : append(predictions, i, samples, err);
+}
+
+leat_status leati_predictions_check(int i, const leat_tensor *samples, int64_t size, leat_error *err) {
+    if (samples->rank >= 1 && samples->shape[0] == size) return LEAT_OK;
+    return leati_fail(err, LEAT_ESHAPE, "output %d: expected %lld samples along the first dimension", i,
+                      (long long)size);
+}
+
 leat_status leati_predictions_append(leat_predictions *predictions, const leati_compiled_step *step,
                                      int64_t size, leat_error *err) {
     for (int i = 0; i < predictions->count; ++i) {
         leat_tensor output = leati_plan_output(step->plan, step->program.predictions[i]);
-        if (output.rank < 1 || output.shape[0] != size)
-            return leati_fail(err, LEAT_ESHAPE, "output %d: expected %lld samples along the first dimension",
-                              i, (long long)size);
-        LEATI_TRY(predictions->is_callers_memory ? append_to_callers_memory(predictions, i, &output, err)
-                                                 : append(predictions, i, &output, err));
+        LEATI_TRY(leati_predictions_check(i, &output, size, err));
+        LEATI_TRY(leati_predictions_append_samples(predictions, i, &output, err));
     }
     return LEAT_OK;
 }

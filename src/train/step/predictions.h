@@ -16,5 +16,10 @@ leat_status leati_predictions_create_in(leat_predictions **out, const leat_model
 /* Appends a copy of the outputs of the step's last run, `size` samples per output. */
 leat_status leati_predictions_append(leat_predictions *predictions, const leati_compiled_step *step,
                                      int64_t size, leat_error *err);
+/* Appends a copy of samples of one output. */
+leat_status leati_predictions_append_samples(leat_predictions *predictions, int output,
+                                             const leat_tensor *samples, leat_error *err);
+/* Fails with LEAT_ESHAPE if a batch of `size` samples has an output of another number of samples. */
+leat_status leati_predictions_check(int output, const leat_tensor *samples, int64_t size, leat_error *err);
 
 #endif

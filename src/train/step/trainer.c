@@ -413,8 +413,8 @@ leat_status leati_trainer_run_watched(leati_trainer *trainer, const leati_compil
                                       const void *const *pointers, uint64_t seed,
                                       const leati_slab_watch *watch, leat_error *err) {
     prepare_run(trainer, step);
-    LEATI_TRY(leati_plan_run_watched(step->plan, pointers, seed, (uint64_t)trainer->model->iterations, watch,
-                                     err));
+    LEATI_TRY(
+        leati_plan_run_watched(step->plan, pointers, seed, (uint64_t)trainer->model->iterations, watch, err));
     finish_run(trainer, step);
     return LEAT_OK;
 }
