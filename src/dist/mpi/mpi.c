@@ -22,6 +22,9 @@
 /* The largest piece of a request, in bytes: MPI counts in int, and between pieces the thread watches the ranks. */
 enum { PIECE = 1 << 28, TAG = 1 };
 
+/* Connecting the ranks may take this many times the timeout of an answer: MPI starts slowly on many hosts. */
+enum { START_TIMEOUTS = 6 };
+
 typedef enum stage { STARTING, READY, CLOSING, FINALIZING, ENDED } stage;
 
 typedef struct mpi_dist {
@@ -349,18 +352,39 @@ static leat_status init_lock(mpi_dist *d, leat_error *err) {
     return error ? leati_fail(err, LEAT_ENOMEM, "no memory for a condition variable") : LEAT_OK;
 }
 
-static leat_status start_thread(mpi_dist *d, leat_error *err) {
+/* Waits until the thread has connected the ranks or has failed; returns false if it has done neither in time. */
+static bool await_start(mpi_dist *d, int64_t limit_ms) {
+    struct timespec until;
+    int error = 0;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += limit_ms / 1000 + 1;
+    while (d->stage == STARTING && error == 0) error = pthread_cond_timedwait(&d->changed, &d->lock, &until);
+    return d->stage != STARTING;
+}
+
+/* *hangs: the thread is still inside MPI, and uses the communicator until the process ends. */
+static leat_status start_thread(mpi_dist *d, bool *hangs, leat_error *err) {
     sigset_t before;
     leati_mask_all_but_faults(&before);
     int error = pthread_create(&d->thread, NULL, run_thread, d);
     leati_mask_restore(&before);
     if (error) return leati_fail_errno(err, LEAT_EIO, error, "cannot create the thread of MPI");
     pthread_mutex_lock(&d->lock);
-    while (d->stage == STARTING) pthread_cond_wait(&d->changed, &d->lock);
+    const int64_t limit_ms = START_TIMEOUTS * d->timeout_ms;
+    *hangs = !await_start(d, limit_ms);
     leat_status status = d->status;
-    if (status != LEAT_OK && err) *err = d->failure;
+    if (*hangs)
+        status = leati_fail(err, LEAT_EIO,
+                            "%s has not connected the ranks within %lld s: a rank was not started, is stopped, or its "
+                            "host does not answer; a longer timeout allows more time",
+                            d->mpi.calls->title, (long long)(limit_ms / 1000));
+    else if (status != LEAT_OK && err)
+        *err = d->failure;
     pthread_mutex_unlock(&d->lock);
-    if (status != LEAT_OK) (void)pthread_join(d->thread, NULL);
+    if (*hangs)
+        (void)pthread_detach(d->thread);
+    else if (status != LEAT_OK)
+        (void)pthread_join(d->thread, NULL);
     return status;
 }
 
@@ -375,11 +399,12 @@ leat_status leati_dist_open_mpi(leat_dist **out, const leat_dist_options *option
         leati_free(d);
         return status;
     }
+    bool hangs = false;
     status = load_library(&d->mpi, options, err);
-    if (status == LEAT_OK) status = start_thread(d, err);
+    if (status == LEAT_OK) status = start_thread(d, &hangs, err);
     if (status == LEAT_OK)
         *out = &d->base;
-    else
+    else if (!hangs)
         destroy(d);
     return status;
 }
