@@ -86,11 +86,11 @@ class _Source:
 
     def _try(self, numbers, key, stream):
         tries = 0
-        self._at = key, stream
+        at = key, stream
         while True:
-            random.begin(key, stream, self.seed_globals)
+            random.begin(*at, self.seed_globals)
             try:
-                return self._make(numbers)
+                return self._make(numbers, at)
             except BaseException as error:
                 if tries < self.retries and isinstance(error, Exception):
                     tries += 1
@@ -99,7 +99,8 @@ class _Source:
                     return None
                 return _pack.EXCEPTION, _pack.pack_exception(error)
 
-    def _make(self, numbers):
+    def _make(self, numbers, at):
+        """Makes a batch; `at` is the place of its random numbers."""
         return _pack.pack(self.call(numbers))
 
     def end_pass(self, number):
@@ -140,14 +141,14 @@ class Batches(_Source):
     def call(self, number):
         return self.data[number]
 
-    def _make(self, number):
+    def _make(self, number, at):
         if not self.into:
-            return super()._make(number)
+            return super()._make(number, at)
         if self._template is None:
             if number == 0:
-                return super()._make(0)
+                return super()._make(0, at)
             self._template = self._make_template(self.data[0])  # Another batch may be smaller, such as the last one.
-            random.begin(*self._at, self.seed_globals)
+            random.begin(*at, self.seed_globals)
         out = _pack.begin_in_place(self._template)
         made = self.data.get_into(number, out, random.rng())
         return (_pack.STRUCTURE, None) if made is None or made is out else _pack.pack(made)
@@ -225,7 +226,7 @@ class Generator(_Source):
         self._iterator = None
         self._lock = threading.Lock()
 
-    def _make(self, numbers):
+    def _make(self, numbers, at):
         with self._lock:
             if self._iterator is None:
                 self._iterator = iter(self.data() if callable(self.data) else self.data)

@@ -81,6 +81,15 @@ class Contract(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "batch_spec"):
             leat.Feed(type("Lacking", (), {"__len__": len, "get_into": None.__init__})())
 
+    def test_threads_that_learn_the_parts_of_a_batch_keep_their_random_numbers(self):
+        class Slow(data_sets.Learnt):
+            def __getitem__(self, index):
+                time.sleep(0.05)  # the other threads begin their batches meanwhile
+                return super().__getitem__(index)
+
+        expected = record(Slow(), 1, workers=0, seed=3)
+        self.assertEqual(record(Slow(), 1, kind="thread", workers=3, seed=3), expected)
+
     def test_an_array_that_is_in_a_batch_twice_is_sent_once(self):
         with leat.Feed(data_sets.Twice()) as feed:
             x, y = next(iter(feed))

@@ -8,9 +8,9 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include "base/crc32c.h"
 #include "leat/inspect.h"
 #include "nn/network/network.h"
-#include "train/callbacks/tensorboard/crc32c.h"
 #include "train/callbacks/tensorboard/summary.h"
 #include "train/hooks/training.h"
 #include "train/support.h"
