@@ -5,7 +5,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Seque
 from numpy.typing import NDArray
 
 from leat.history import History
-from leat.model_parts import Layer, Optimizer, Weights
+from leat.model_parts import Layer, Optimizer, Weight, Weights
 
 _Array = NDArray[Any]
 _Path = Union[str, "os.PathLike[str]"]

@@ -284,7 +284,7 @@ static int life_without_replacement(const leat_sequence *sequence, void *argumen
         status = leat_feed_get(feed, &batch, &err);
         leat_feed_release(feed);
     }
-    bool told = strstr(err.message, "fork") != NULL;
+    bool told = strstr(err.message, "cannot start worker process") != NULL;
     leat_feed_close(&feed);
     pid_t left[most_children];
     return told && children_of(getpid(), left) == 0 ? (int)status : unexpected;

@@ -77,7 +77,8 @@ int cli_ranks_open(cli_ranks *ranks, const char *command, const cli_arguments *a
     options.timeout_ms = cli_number(arguments, CLI_DIST_TIMEOUT, options.timeout_ms);
     if (leat_dist_open(&ranks->dist, &options, &err) != LEAT_OK) {
         cli_say("leat %s: %s\n", command, err.message);
-        if (leat_dist_is_launched()) _exit(CLI_FAILURE); /* a thread may hang inside MPI, and would hold up exit */
+        if (leat_dist_is_launched())
+            _exit(CLI_FAILURE); /* a thread may hang inside MPI, and would hold up exit */
         return CLI_FAILURE;
     }
     const int size = leat_dist_size(ranks->dist), hosts = count_hosts(ranks->dist);

@@ -374,10 +374,11 @@ static leat_status start_thread(mpi_dist *d, bool *hangs, leat_error *err) {
     *hangs = !await_start(d, limit_ms);
     leat_status status = d->status;
     if (*hangs)
-        status = leati_fail(err, LEAT_EIO,
-                            "%s has not connected the ranks within %lld s: a rank was not started, is stopped, or its "
-                            "host does not answer; a longer timeout allows more time",
-                            d->mpi.calls->title, (long long)(limit_ms / 1000));
+        status = leati_fail(
+            err, LEAT_EIO,
+            "%s has not connected the ranks within %lld s: a rank was not started, is stopped, or its "
+            "host does not answer; a longer timeout allows more time",
+            d->mpi.calls->title, (long long)(limit_ms / 1000));
     else if (status != LEAT_OK && err)
         *err = d->failure;
     pthread_mutex_unlock(&d->lock);

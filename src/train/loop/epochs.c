@@ -33,7 +33,8 @@ static leat_status train_step(leati_fit_loop *loop, bool *more, leat_error *err)
     const leati_compiled_step *compiled = NULL;
     logs->count = 0;
     leat_status status = leati_runner_take(runner, more, err);
-    loop->failed_between_steps = status != LEAT_OK; /* otherwise this batch is taken, even if another rank fails */
+    loop->failed_between_steps =
+        status != LEAT_OK; /* otherwise this batch is taken, even if another rank fails */
     status = leati_fit_agree(loop, status, err);
     if (status != LEAT_OK || !*more) return status;
     leati_record_batch(&loop->history->record, runner->feed);
