@@ -381,7 +381,7 @@ resources resources_now(void) {
         warm; /* a sanitizer starts its own thread with the first thread; that first thread must have ended */
     pthread_t thread;
     if (!warm && pthread_create(&thread, NULL, do_nothing, NULL) == 0) pthread_join(thread, NULL);
-    for (int tries = 0; !warm && tries < 100 && entries("/proc/self/task") > 2; ++tries) sleep_us(100);
+    for (int tries = 0; !warm && tries < 100 && entries("/proc/self/task") > 1; ++tries) sleep_us(100);
     warm = true;
     return (resources){.threads = entries("/proc/self/task"),
                        .children = children(),
