@@ -25,12 +25,15 @@ enum { MAX_WARNINGS = 20 };
 
 /* ---- One sample ---- */
 
+leati_picture_options leati_image_decoding(const leati_image_choices *c) {
+    return (leati_picture_options){.color = c->color,
+                                   .max_pixels = c->max_pixels,
+                                   .scaled_width = c->scaled_decoding ? c->width : 0,
+                                   .scaled_height = c->scaled_decoding ? c->height : 0};
+}
+
 static leat_status decode_file(const images *s, leati_picture *out, const char *path, leat_error *err) {
-    const bool scaled = s->choices.scaled_decoding;
-    const leati_picture_options options = {.color = s->choices.color,
-                                           .max_pixels = s->choices.max_pixels,
-                                           .scaled_width = scaled ? s->choices.width : 0,
-                                           .scaled_height = scaled ? s->choices.height : 0};
+    const leati_picture_options options = leati_image_decoding(&s->choices);
     unsigned char *bytes = NULL;
     size_t count = 0;
     LEATI_TRY(leati_image_read_file(&bytes, &count, path, err));
@@ -39,10 +42,9 @@ static leat_status decode_file(const images *s, leati_picture *out, const char *
     return leati_prefix(status, err, "picture '%s'", path);
 }
 
-/* Writes the pixels of a picture of the final size, scaled. */
-static void write_floats(const images *s, const leati_picture *picture, float *dst) {
+void leati_image_write_scaled(const leati_picture *picture, const float table[256], float *dst) {
     const int64_t count = picture->width * picture->height * picture->channels;
-    for (int64_t i = 0; i < count; ++i) dst[i] = s->table[picture->pixels[i]];
+    for (int64_t i = 0; i < count; ++i) dst[i] = table[picture->pixels[i]];
 }
 
 /* The place of a sample in a batch, and its random numbers. */
@@ -80,7 +82,7 @@ static leat_status write_picture(const images *s, const char *path, const place 
         if (status == LEAT_OK && s->augment)
             status = write_augmented(s, &out, at, err);
         else if (status == LEAT_OK)
-            write_floats(s, &out, dst);
+            leati_image_write_scaled(&out, s->table, dst);
         leati_picture_fini(&out);
     }
     leati_picture_fini(&in);

@@ -50,6 +50,11 @@ typedef struct leati_image_choices {
     double numerator, denominator; /* of `scale`; denominator 0: no scaling */
 } leati_image_choices;
 
+/* Returns how to decode a picture for these choices. */
+leati_picture_options leati_image_decoding(const leati_image_choices *choices);
+/* Writes the values of a picture, each through the table of leati_scaled_bytes. */
+void leati_image_write_scaled(const leati_picture *picture, const float table[256], float *dst);
+
 /* Parses the options of `images`.  Decodes the texts in place.  Errors: LEAT_EINVAL. */
 leat_status leati_image_choices_read(leati_image_choices *out, const leati_settings *settings,
                                      leat_error *err);

@@ -126,19 +126,14 @@ static void end_reading(reading *in) {
 static leat_status decode_picture(const leati_records *records, const unsigned char *bytes, size_t count,
                                   void *dst, leat_error *err) {
     const leati_image_choices *c = &records->choices;
-    const leati_picture_options options = {.color = c->color,
-                                           .max_pixels = c->max_pixels,
-                                           .scaled_width = c->scaled_decoding ? c->width : 0,
-                                           .scaled_height = c->scaled_decoding ? c->height : 0};
+    const leati_picture_options options = leati_image_decoding(c);
     leati_picture in, out = {c->width, c->height, (int)c->color, dst};
     LEATI_TRY(leati_picture_decode(&in, bytes, count, &options, err));
     leat_status status =
         records->table ? leati_picture_create(&out, out.width, out.height, out.channels, err) : LEAT_OK;
     if (status == LEAT_OK) status = leati_picture_fit(&out, &in, c->filter, c->fit, err);
     if (records->table && out.pixels != dst) {
-        const int64_t values = out.width * out.height * out.channels;
-        for (int64_t i = 0; status == LEAT_OK && i < values; ++i)
-            ((float *)dst)[i] = records->table[out.pixels[i]];
+        if (status == LEAT_OK) leati_image_write_scaled(&out, records->table, dst);
         leati_picture_fini(&out);
     }
     leati_picture_fini(&in);

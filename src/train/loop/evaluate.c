@@ -69,14 +69,10 @@ static leat_status compute(pass_loop *loop, leat_logs *batch, leat_error *err) {
     return LEAT_OK;
 }
 
-static leat_status agree(const pass_loop *loop, leat_status status, leat_error *err) {
-    return loop->options.dist ? leati_parallel_agree(loop->options.dist, status, err) : status;
-}
-
 /* Sets *more to false if there was no batch for this step. */
 static leat_status one_step(pass_loop *loop, int64_t step, bool *more, leat_error *err) {
     leat_logs batch = {0};
-    LEATI_TRY(agree(loop, leati_runner_take(&loop->runner, more, err), err));
+    LEATI_TRY(leati_parallel_agree(loop->options.dist, leati_runner_take(&loop->runner, more, err), err));
     if (!*more) return LEAT_OK;
     leat_logs_set(&batch, "batch", (double)step);
     leat_logs_set(&batch, "size", (double)loop->runner.size);
@@ -154,7 +150,7 @@ static leat_status open_and_run(pass_loop *loop, leat_error *err) {
         runner_options.feed.passes = 1;
     LEATI_TRY(leati_runner_prepare(runner, loop->training.model, sequence, &runner_options, err));
     loop->training.params.batch_size = sequence->spec.batch_size;
-    LEATI_TRY(agree(loop, leati_runner_open(&runner, 1, err), err));
+    LEATI_TRY(leati_parallel_agree(loop->options.dist, leati_runner_open(&runner, 1, err), err));
     return run_pass(loop, options, err);
 }
 
@@ -166,10 +162,6 @@ typedef struct pass_task {
     leat_predictions *predictions;
     int stuck; /* worker threads that are still in `get` */
 } pass_task;
-
-static int64_t length_of(const leat_sequence *sequence) {
-    return sequence->length ? sequence->length(sequence->user) : -1;
-}
 
 /* Checks that all ranks compute the same. */
 static leat_status meet(pass_loop *loop, leat_error *err) {
@@ -186,7 +178,7 @@ static leat_status meet(pass_loop *loop, leat_error *err) {
         {"the seed", (int64_t)o->seed, false},
         {"steps", o->steps, false},
         {"the batch size", data->spec.batch_size, false},
-        {"the number of batches of the data", length_of(data), false},
+        {"the number of batches of the data", leati_trait_length(data), false},
         {"the samples of the data", data->samples ? data->samples(data->user) : -1, false},
     };
     LEATI_TRY(leati_traits_compare(o->dist, traits, sizeof traits / sizeof *traits, err));
@@ -233,7 +225,8 @@ static leat_status pass(const pass_kind *kind, leat_model *model, pass_task *tas
     pass_loop *loop = leati_calloc(1, sizeof *loop);
     if (!loop) return leati_fail_memory(err, sizeof *loop, "a pass");
     loop->kind = kind;
-    leat_status status = agree(loop, prepare(loop, model, task, options, err), err);
+    leat_status status = prepare(loop, model, task, options, err);
+    status = leati_parallel_agree(loop->options.dist, status, err);
     if (status == LEAT_OK) status = meet(loop, err);
     if (status == LEAT_OK) {
         leati_training_enter(&loop->training);

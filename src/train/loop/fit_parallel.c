@@ -12,16 +12,12 @@
 #include "train/parallel/traits.h"
 
 leat_status leati_fit_agree(leati_fit_loop *loop, leat_status status, leat_error *err) {
-    return loop->options->dist ? leati_parallel_agree(loop->options->dist, status, err) : status;
+    return leati_parallel_agree(loop->options->dist, status, err);
 }
 
 /* ---- What must be the same on all ranks ---- */
 
 enum { trait_count = 19 };
-
-static int64_t length_of(const leat_sequence *sequence) {
-    return sequence && sequence->length ? sequence->length(sequence->user) : -1;
-}
 
 static int64_t hash_classes(const leat_fit_options *options) {
     uint64_t hash = leati_hash_start;
@@ -47,10 +43,10 @@ static void list_traits(const leati_fit_loop *loop, leati_trait out[trait_count]
         {"initial_epoch", o->initial_epoch, false},
         {"steps_per_epoch", o->steps_per_epoch, false},
         {"the batch size", data->spec.batch_size, false},
-        {"the number of batches of the training data", length_of(data), false},
+        {"the number of batches of the training data", leati_trait_length(data), false},
         {"the samples of the training data", data->samples ? data->samples(data->user) : -1, false},
         {"validation data", o->validation != NULL, false},
-        {"the number of batches of the validation data", length_of(o->validation), false},
+        {"the number of batches of the validation data", leati_trait_length(o->validation), false},
         {"validation_steps", o->validation_steps, false},
         {"validation_freq", o->validation_freq, false},
         {"validation_every", o->validation_every, false},

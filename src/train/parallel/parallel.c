@@ -21,6 +21,7 @@ leat_status leati_parallel_agree(leat_dist *dist, leat_status status, leat_error
         int32_t status;
         char text[LEAT_ERROR_MESSAGE_BYTES];
     } failure = {0};
+    if (!dist) return status;
     const size_t count = (size_t)dist->size;
     int32_t mine = (int32_t)status;
     int32_t *all = leati_calloc(count, sizeof *all);

@@ -79,7 +79,8 @@ leat_status leati_parallel_run(leati_parallel *parallel, const leati_parallel_ba
 leat_status leati_parallel_predict(leati_parallel *parallel, const leati_parallel_batch *batch,
                                    leat_predictions *predictions, leat_error *err);
 
-/* Makes all ranks return the same: the failure of the first rank that failed, with the rank in front of the message. */
+/* Makes all ranks return the same: the failure of the first rank that failed, with the rank in front of the message.
+ * dist NULL: one process, which returns `status`. */
 leat_status leati_parallel_agree(leat_dist *dist, leat_status status, leat_error *err);
 
 #endif

@@ -34,6 +34,10 @@ int64_t leati_trait_compilation(const leat_model *model) {
     return leat_model_training_config(model, &text, NULL) == LEAT_OK ? hash_text(text) : 0;
 }
 
+int64_t leati_trait_length(const leat_sequence *sequence) {
+    return sequence && sequence->length ? sequence->length(sequence->user) : -1;
+}
+
 int64_t leati_trait_weights(const leat_model *model) {
     const leati_weights *weights = &model->weights;
     const void *data = leati_weights_slab(weights, LEATI_SLAB_WEIGHTS);

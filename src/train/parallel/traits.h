@@ -18,6 +18,9 @@ int64_t leati_trait_model(const leat_model *model);
 int64_t leati_trait_compilation(const leat_model *model);
 int64_t leati_trait_weights(const leat_model *model);
 
+/* Returns the number of batches; -1: the sequence is absent or has no length. */
+int64_t leati_trait_length(const leat_sequence *sequence);
+
 /* FNV-1a: hashes begin with leati_hash_start. */
 static const uint64_t leati_hash_start = UINT64_C(0xcbf29ce484222325);
 uint64_t leati_hash_bytes(uint64_t hash, const void *data, size_t bytes);
