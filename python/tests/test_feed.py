@@ -282,8 +282,10 @@ class Faults(unittest.TestCase):
                 batches = list(feed)
                 stats = feed.stats()
             self.assertEqual([index for index, _ in batches], list(range(60)))
-            self.assertGreater(len({pid for _, pid in batches}), 1)
-            self.assertEqual(len({pid for _, pid in batches}), stats["replaced"] + 1)
+            workers = len({pid for _, pid in batches})
+            self.assertGreater(workers, 1)
+            # The last worker may be replaced after its last batch, before the feed is closed.
+            self.assertIn(stats["replaced"], (workers - 1, workers))
             self.assertEqual(stats["worker_deaths"], 0)
 
     def test_strange_behaviour(self):
