@@ -421,6 +421,45 @@ static void a_trace_is_json_with_events(void **state) {
 
 /* ---- tune ---- */
 
+static void tune_compares_batch_sizes(void **state) {
+    (void)state;
+    const char *command =
+        "feed tune npz:d.npz --model small.json --loss categorical_crossentropy --optimizer "
+        "SGD(learning_rate=0.5) --batch-size 4 --batch-sizes 16,4 --seconds 0.05";
+    char line[256];
+    snprintf(line, sizeof line, "%s --json", command);
+    json_t *root = object(line);
+    json_t *sizes = json_object_get(root, "batch_sizes");
+    assert_int_equal(json_array_size(sizes), 2);
+    for (size_t i = 0; i < 2; ++i) {
+        json_t *row = json_array_get(sizes, i);
+        int64_t size = i ? 16 : 4;
+        assert_int_equal(whole(row, "batch_size"), size);
+        assert_int_equal(whole(row, "steps_per_epoch"), (90 + size - 1) / size);
+        assert_true(number(row, "learning_rate") == 0.5 * (double)size / 4); /* SGD: in proportion */
+        assert_true(number(row, "samples_per_second") > 0);
+        assert_true(whole(row, "memory_bytes") >= size * 7 * 4);
+        assert_true(json_array_size(json_object_get(json_object_get(row, "tuning"), "settings")) >= 3);
+    }
+    double first = number(json_array_get(sizes, 0), "samples_per_second");
+    double second = number(json_array_get(sizes, 1), "samples_per_second");
+    assert_int_equal(whole(root, "best"), first >= 0.9 * second ? 0 : 1);
+    json_decref(root);
+    runs(command);
+    assert_string_equal(err, "");
+    assert_memory_equal(out, "batch size  samples/s", 21);
+    assert_non_null(strstr(out, "for leat fit: --batch-size "));
+    runs("feed tune npz:d.npz --model small.json --loss mse --batch-sizes 8 --seconds 0.05");
+    assert_non_null(strstr(out, "One batch size was measured."));
+    const char *wrong[] = {
+        "0", "4,4", "4,", "x", "4;8", "99999999999", "1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; ++i) {
+        snprintf(line, sizeof line, "feed tune npz:d.npz --model small.json --loss mse --batch-sizes '%s'",
+                 wrong[i]);
+        refused(line, "is not a list of 1 to 16 different integers");
+    }
+}
+
 static void tune_recommends_one_of_its_rows(void **state) {
     (void)state;
     json_t *root =
@@ -564,6 +603,7 @@ int main(void) {
         cmocka_unit_test(evaluate_and_predict_have_the_same_policies),
         cmocka_unit_test(a_trace_is_json_with_events),
         cmocka_unit_test(tune_recommends_one_of_its_rows),
+        cmocka_unit_test(tune_compares_batch_sizes),
         cmocka_unit_test(check_finds_bad_and_equal_pictures),
         cmocka_unit_test(check_reads_arrays),
         cmocka_unit_test(show_writes_a_page),

@@ -96,9 +96,10 @@ static const cli_use feed_check_uses[] = {MAY(JSON), MAY(HELP)};
 
 static const cli_use feed_show_uses[] = {MUST(PAGE_OUTPUT), MAY(SAMPLES), MAY(HELP)};
 
-static const cli_use feed_tune_uses[] = {MUST(MODEL), MAY(LOSS),         MAY(OPTIMIZER),  MAY(NO_COMPILE),
-                                         MAY(LAYERS), MAY(DTYPE_POLICY), MAY(BATCH_SIZE), MAY(SHUFFLE),
-                                         MAY(SEED),   MAY(SECONDS),      MAY(JSON),       MAY(HELP)};
+static const cli_use feed_tune_uses[] = {MUST(MODEL),     MAY(LOSS),         MAY(OPTIMIZER),  MAY(NO_COMPILE),
+                                         MAY(LAYERS),     MAY(DTYPE_POLICY), MAY(BATCH_SIZE), MAY(SHUFFLE),
+                                         MAY(SEED),       MAY(SECONDS),      MAY(JSON),       MAY(HELP),
+                                         MAY(BATCH_SIZES)};
 
 static const cli_use report_uses[] = {MAY(REPORT_OUTPUT), MAY(FOLLOW), MAY(HELP)};
 
@@ -253,13 +254,17 @@ const cli_command cli_commands[] = {
      "leat feed bench --payload 600K --workers 2 --use-multiprocessing --json\n"
      "leat feed bench --payload 1K --work-us 5000 --workers 2 --digest",
      USES(feed_bench_uses), cli_feed_bench},
-    {"feed tune", "SPEC", "find the best workers, threads and queue for a model and its data",
+    {"feed tune", "SPEC", "find the best workers, threads, queue and batch size for a model and its data",
      "Trains with one setting after another, --seconds each, and prints on standard output which setting is "
      "fastest and why.  It tries numbers of worker threads and processes while all cores compute, then fewer "
      "compute threads, then longer and shorter queues.  Among settings whose speeds differ by less than 3 % "
-     "it chooses the smallest.  Nothing is saved, and each setting starts with the model's own weights.",
+     "it chooses the smallest.  Nothing is saved, and each setting starts with the model's own weights.\n"
+     "With --batch-sizes it does this for each batch size and compares samples per second, memory and steps "
+     "per epoch.  The learning rate in that table is the model's, which is taken to fit --batch-size, scaled "
+     "by a rule of thumb: with the batch size for SGD, with its square root for other optimizers.",
      "leat feed tune 'npz:train.npz' --model model.h5\n"
-     "leat feed tune plugin:./frames.so --model cnn.json --loss mse --batch-size 128 --seconds 5",
+     "leat feed tune plugin:./frames.so --model cnn.json --loss mse --batch-size 128 --seconds 5\n"
+     "leat feed tune 'npz:train.npz' --model model.h5 --batch-size 64 --batch-sizes 64,256,1024",
      USES(feed_tune_uses), cli_feed_tune},
     {"feed trace", "[SPEC]", "record what each worker does over time",
      "Takes batches like `leat feed bench` and writes a trace of workers, waits and the queue, which "

@@ -191,6 +191,8 @@ typedef enum cli_value {
       "with --plan: measure each op on random data and print its share of the time")                         \
     X(UNKNOWN, "--unknown", CLI_NUMBER, "N", 1, INT32_MAX, "32",                                             \
       "with --plan: size to use for each None in an input's shape except the batch")                         \
+    X(BATCH_SIZES, "--batch-sizes", CLI_TEXT, "N,N...", 0, 0, NULL,                                          \
+      "find the best setting of each of these batch sizes, and compare the sizes")                           \
     X(SECONDS, "--seconds", CLI_DURATION, "SECONDS", 50, 3600000, "2", "how long to measure each setting")   \
     X(JSON, "--json", CLI_FLAG, NULL, 0, 0, NULL, "print the result as one JSON object")                     \
     X(HELP, "--help", CLI_FLAG, NULL, 0, 0, NULL, "print this help")

@@ -7,12 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <jansson.h>
+
 #include "cli/commands/commands.h"
 #include "cli/options/feed_options.h"
 #include "cli/options/parse.h"
 #include "cli/run/progress.h"
 #include "cli/run/session.h"
 #include "cli/text/say.h"
+#include "leat/inspect.h"
 
 enum { default_ms = 2000, default_queue = 10, min_steps = 2, min_trials = 6 };
 
@@ -21,19 +24,22 @@ static const int64_t queue_bytes_max = INT64_C(1) << 30;
 
 typedef struct tuner {
     cli_session session;
-    cli_tuning *tuning;
+    cli_arguments arguments; /* the command's, with the batch size that is measured */
+    cli_tunings *tunings;
+    cli_tuning *tuning;     /* of the batch size that is measured */
     unsigned char *weights; /* copy of the model's weights after loading */
-    int64_t batch_bytes;
-    int64_t budget_ns; /* time of a trial: a quarter to warm up, the rest is measured */
-    int expected;      /* estimated number of trials */
-    int all_threads;   /* number of compute threads that use all cores */
+    int64_t longest;        /* first dimension of a sample of the data's first tensor; 0: none */
+    int64_t budget_ns;      /* time of a trial: a quarter to warm up, the rest is measured */
+    int done;               /* number of trials of smaller batch sizes */
+    int expected;           /* estimated number of trials with this batch size */
+    int all_threads;        /* number of compute threads that use all cores */
     cli_progress progress;
     /* The current trial. */
     bool counting;            /* the warm-up is over */
     int64_t start_ns;         /* when the trial started */
     int64_t count_ns;         /* when the measurement started */
     int64_t begin_ns, end_ns; /* when the last step began and ended */
-    int64_t steps, wait_ns, step_ns;
+    int64_t steps, samples, wait_ns, step_ns;
 } tuner;
 
 /* ---- One trial ---- */
@@ -50,18 +56,21 @@ static leat_status step_begin(void *user, leat_training *training, int64_t index
 static void draw(tuner *t, int64_t now) {
     char text[96];
     double done = (double)(now - t->start_ns) / (double)t->budget_ns;
-    snprintf(text, sizeof text, "setting %d of about %d", t->tuning->count + 1,
-             t->expected > t->tuning->count ? t->expected : t->tuning->count + 1);
-    cli_progress_draw(&t->progress, ((double)t->tuning->count + (done < 1 ? done : 1)) / (double)t->expected,
-                      text);
+    int number = t->done + t->tuning->count + 1;
+    int left =
+        (int)(t->tunings->sizes + t->tunings->count - t->tuning); /* number of batch sizes to measure */
+    int all = t->done + t->expected * left;
+    snprintf(text, sizeof text, "setting %d of about %d", number, all >= number ? all : number);
+    cli_progress_draw(&t->progress, ((double)(number - 1) + (done < 1 ? done : 1)) / (double)all, text);
 }
 
 /* Measures a step after the warm-up, which includes the first step, since that compiles the plan. */
 static leat_status step_end(void *user, leat_training *training, int64_t index, leat_logs *logs,
                             leat_error *err) {
-    (void)logs, (void)err;
+    (void)err;
     tuner *t = user;
     int64_t now = cli_now_ns();
+    double size = 0;
     t->end_ns = now;
     draw(t, now);
     if (cli_signal_code()) leat_training_stop(training, "a signal came");
@@ -71,6 +80,7 @@ static leat_status step_end(void *user, leat_training *training, int64_t index, 
         return LEAT_OK;
     }
     ++t->steps;
+    if (leat_logs_get(logs, "size", &size)) t->samples += (int64_t)size;
     t->step_ns += now - t->begin_ns;
     if (now - t->count_ns >= t->budget_ns / 4 * 3 && t->steps >= min_steps)
         leat_training_stop(training, "measured");
@@ -82,6 +92,7 @@ static leat_status step_end(void *user, leat_training *training, int64_t index, 
 static void finish_trial(const tuner *t, const leat_verdict *verdict, cli_trial *trial) {
     double counted = (double)(t->end_ns - t->count_ns), worker_rate = 0;
     trial->steps = t->steps;
+    trial->samples = (double)t->samples / (double)t->steps;
     trial->setting.threads = verdict->threads;
     trial->get_ns = (double)verdict->get_mean_ns;
     trial->step_ns = (double)t->step_ns / (double)t->steps;
@@ -123,7 +134,7 @@ static leat_status train(tuner *t, const cli_setting *setting, leat_history **hi
     options.shuffle_window = t->session.feed_options.shuffle_window;
     options.seed = t->session.feed_options.seed;
     t->counting = false;
-    t->steps = t->wait_ns = t->step_ns = 0;
+    t->steps = t->samples = t->wait_ns = t->step_ns = 0;
     t->start_ns = cli_now_ns();
     return leat_model_fit_generator(t->session.model, &t->session.data, &options, history, err);
 }
@@ -237,7 +248,7 @@ static int sweep_queue(tuner *t) {
     setting.queue = default_queue / 5;
     int code = try_setting(t, setting, &trial);
     setting.queue = default_queue * 4;
-    if (code == CLI_SUCCESS && t->batch_bytes <= queue_bytes_max / setting.queue)
+    if (code == CLI_SUCCESS && t->tuning->batch_bytes <= queue_bytes_max / setting.queue)
         code = try_setting(t, setting, &trial);
     return code;
 }
@@ -274,50 +285,142 @@ static int save_weights(tuner *t) {
     return CLI_SUCCESS;
 }
 
-/* Opens the SPEC once, to check it and to compute the size of a full batch. */
+static void set_batch_size(tuner *t, cli_tuning *tuning) {
+    t->tuning = tuning;
+    t->arguments.number[CLI_BATCH_SIZE] = tuning->batch_size;
+    if (!t->arguments.text[CLI_BATCH_SIZE]) t->arguments.text[CLI_BATCH_SIZE] = "";
+}
+
+/* Opens the SPEC once, to check it and to describe its batches. */
 static int check_data(tuner *t) {
     leat_sequence *data = &t->session.data;
-    int code = cli_open_data(&t->session, data, t->session.arguments->operands[0]);
-    for (int i = 0; code == CLI_SUCCESS && i < data->spec.tensor_count; ++i) {
+    cli_tuning *tuning = t->tuning;
+    int code = cli_open_data(&t->session, data, t->arguments.operands[0]);
+    if (code != CLI_SUCCESS) return code;
+    for (int i = 0; i < data->spec.tensor_count; ++i) {
         const leat_tensor_spec *spec = &data->spec.tensors[i];
         leat_tensor sample = leat_tensor_view(spec->dtype, spec->rank, spec->shape, NULL);
-        t->batch_bytes += data->spec.batch_size * (int64_t)leat_tensor_bytes(&sample);
+        tuning->batch_bytes += data->spec.batch_size * (int64_t)leat_tensor_bytes(&sample);
+    }
+    if (data->spec.tensors[0].rank > 0) t->longest = data->spec.tensors[0].shape[0];
+    if (data->length) tuning->steps_per_epoch = data->length(data->user);
+    if (tuning->steps_per_epoch == LEAT_LENGTH_INFINITE) tuning->steps_per_epoch = 0;
+    if (t->arguments.text[CLI_BATCH_SIZES] && data->spec.batch_size != tuning->batch_size) {
+        cli_say("leat feed tune: --batch-sizes has %" PRId64 ", but the data has batches of %" PRId64
+                " samples, which --batch-size does not change\n",
+                tuning->batch_size, (int64_t)data->spec.batch_size);
+        code = CLI_USAGE;
     }
     leat_sequence_destroy(data);
     return code;
 }
 
+/* Finds the memory of a training step.  Dimensions of inputs that are None besides the batch, such as the length of a
+ * text, are taken to be those of the longest sample of the data's first tensor. */
+static int measure_memory(tuner *t) {
+    leat_plan_options options = leat_plan_options_default();
+    leat_error err = {0};
+    char *text = NULL;
+    options.batch_size = t->tuning->batch_size;
+    if (t->longest > 0) options.unknown = t->longest;
+    options.train = true;
+    options.json = true;
+    if (leat_model_plan_summary(t->session.model, &options, &text, &err) != LEAT_OK)
+        return cli_fail(&t->session, &err);
+    json_t *plan = json_loads(text, 0, NULL);
+    t->tuning->arena_bytes = (int64_t)json_integer_value(json_object_get(plan, "arena_bytes"));
+    json_decref(plan);
+    leat_string_free(text);
+    return CLI_SUCCESS;
+}
+
+/* Reads --batch-size and --batch-sizes. */
+static int read_sizes(tuner *t) {
+    const char *sizes = t->arguments.text[CLI_BATCH_SIZES];
+    int64_t size = cli_number(&t->arguments, CLI_BATCH_SIZE, leat_source_options_default().batch_size);
+    t->tunings->base_size = size;
+    t->tunings->count = 1;
+    t->tunings->sizes[0].batch_size = size;
+    return !sizes || cli_tune_read_sizes(sizes, t->tunings) ? CLI_SUCCESS : CLI_USAGE;
+}
+
+static int describe_optimizer(tuner *t) {
+    leat_error err = {0};
+    char *text = NULL;
+    if (leat_model_optimizer_config(t->session.model, &text, &err) != LEAT_OK)
+        return cli_fail(&t->session, &err);
+    json_t *config = json_loads(text, 0, NULL);
+    const char *name = json_string_value(json_object_get(config, "class_name"));
+    t->tunings->is_sgd = name && strcmp(name, "SGD") == 0;
+    t->tunings->learning_rate = leat_model_learning_rate(t->session.model);
+    json_decref(config);
+    leat_string_free(text);
+    return CLI_SUCCESS;
+}
+
 static int prepare(tuner *t) {
-    const cli_arguments *a = t->session.arguments;
+    const cli_arguments *a = &t->arguments;
     t->budget_ns = cli_number(a, CLI_SECONDS, default_ms) * 1000000;
     t->expected = min_trials;
-    int code = cli_feed_options(t->session.command, a, &t->session.feed_options);
-    if (code == CLI_SUCCESS) code = check_data(t);
+    int code = read_sizes(t);
+    if (code == CLI_SUCCESS) code = cli_feed_options(t->session.command, a, &t->session.feed_options);
+    for (int i = 0; code == CLI_SUCCESS && i < t->tunings->count; ++i) {
+        set_batch_size(t, &t->tunings->sizes[i]);
+        code = check_data(t);
+    }
     if (code == CLI_SUCCESS) code = cli_load(&t->session, a->text[CLI_MODEL], CLI_FOR_TRAINING);
     if (code == CLI_SUCCESS) code = cli_compile(&t->session);
+    if (code == CLI_SUCCESS) code = describe_optimizer(t);
     return code == CLI_SUCCESS ? save_weights(t) : code;
+}
+
+/* Tries settings with each batch size. */
+static int search_sizes(tuner *t) {
+    int code = CLI_SUCCESS;
+    for (int i = 0; code == CLI_SUCCESS && i < t->tunings->count; ++i) {
+        set_batch_size(t, &t->tunings->sizes[i]);
+        code = search(t);
+        if (code == CLI_SUCCESS && t->arguments.text[CLI_BATCH_SIZES]) code = measure_memory(t);
+        t->done += t->tuning->count;
+    }
+    return code;
+}
+
+static void print(const tuner *t) {
+    bool sizes = t->arguments.text[CLI_BATCH_SIZES], json = t->arguments.text[CLI_JSON];
+    if (sizes && json)
+        cli_tune_print_sizes_json(t->tunings);
+    else if (sizes)
+        cli_tune_print_sizes(t->tunings);
+    else if (json)
+        cli_tune_print_json(t->tunings->sizes);
+    else
+        cli_tune_print(t->tunings->sizes);
+    if (json) putchar('\n');
 }
 
 static int tune(tuner *t) {
     cli_catch_signals(&t->session);
     cli_progress_begin(&t->progress);
-    int code = search(t);
+    int code = search_sizes(t);
     cli_progress_end(&t->progress);
     bool interrupted = code != CLI_SUCCESS && code == cli_signal_code();
-    if (interrupted && t->tuning->count == 0)
+    if (interrupted && t->done == 0)
         return cli_interrupted(&t->session, "no setting was measured to its end");
-    if (t->tuning->count == 0 || (code != CLI_SUCCESS && !interrupted)) return code;
-    if (t->session.arguments->text[CLI_JSON])
-        cli_tune_print_json(t->tuning);
-    else
-        cli_tune_print(t->tuning);
+    if (code != CLI_SUCCESS && !interrupted) return code;
+    if (interrupted) {
+        int measured = (int)(t->tuning - t->tunings->sizes) + (t->tuning->count > 0);
+        t->tunings->count = measured;
+    }
+    print(t);
     return code;
 }
 
 int cli_feed_tune(const cli_arguments *arguments) {
-    tuner t = {.session = {.command = "feed tune", .arguments = arguments}};
-    t.tuning = calloc(1, sizeof *t.tuning);
-    if (!t.tuning) {
+    tuner t = {.session = {.command = "feed tune"}, .arguments = *arguments};
+    t.session.arguments = &t.arguments;
+    t.tunings = calloc(1, sizeof *t.tunings);
+    if (!t.tunings) {
         fputs("leat feed tune: out of memory\n", stderr);
         return CLI_FAILURE;
     }
@@ -325,6 +428,6 @@ int cli_feed_tune(const cli_arguments *arguments) {
     if (code == CLI_SUCCESS) code = tune(&t);
     cli_close(&t.session);
     free(t.weights);
-    free(t.tuning);
+    free(t.tunings);
     return code;
 }

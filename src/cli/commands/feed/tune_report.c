@@ -182,7 +182,7 @@ void cli_tune_explain(const cli_tuning *tuning, int best, char *out, size_t byte
 
 /* ---- The output ---- */
 
-static void options_text(const cli_setting *s, char *out, size_t bytes) {
+void cli_tune_options_text(const cli_setting *s, char *out, size_t bytes) {
     snprintf(out, bytes, "--workers %d%s --threads %d --max-queue-size %d", s->workers,
              s->processes ? " --use-multiprocessing" : "", s->threads, s->queue);
 }
@@ -206,7 +206,7 @@ void cli_tune_print(const cli_tuning *tuning) {
     for (int i = 0; i < tuning->count; ++i) print_row(&tuning->rows[i], i == best);
     cli_tune_explain(tuning, best, text, sizeof text);
     printf("%s\n", text);
-    options_text(&tuning->rows[best].setting, text, sizeof text);
+    cli_tune_options_text(&tuning->rows[best].setting, text, sizeof text);
     printf("for leat fit: %s\n", text);
 }
 
@@ -239,7 +239,7 @@ void cli_tune_print_json(const cli_tuning *tuning) {
     cli_tune_explain(tuning, best, text, sizeof text);
     cli_json_string(stdout, text);
     fputs(", \"options\": ", stdout);
-    options_text(&tuning->rows[best].setting, text, sizeof text);
+    cli_tune_options_text(&tuning->rows[best].setting, text, sizeof text);
     cli_json_string(stdout, text);
-    puts("}");
+    putchar('}');
 }
