@@ -195,6 +195,10 @@ typedef struct leat_fit_options {
      * calls fit with the same model, data and options, and computes its share of each batch.  Callbacks, messages and
      * checkpoints belong to rank 0; all ranks end with the same weights and history. */
     leat_dist *dist;
+    /* 1: with several ranks, every BatchNormalization computes the statistics of the whole batch, as with
+     * `synchronized` in Keras 3; 0 (default): only layers with `synchronized` do */
+    int sync_batch_norm;
+    int unused; /* 0; the struct has no padding in it */
 } leat_fit_options;
 
 /** Zeroes the `size` bytes of *options, writes the defaults that the comments of the members give, and sets

@@ -27,6 +27,7 @@ typedef struct leati_run {
      * the same inputs. */
     void *pack;
     bool packed;
+    const struct leati_exchange *exchange; /* with other ranks (engine/exchange.h); NULL: there are none */
     leati_thread_pool *pool; /* for leati_thread_pool_share; NULL: the caller is the only thread */
     /* NULL: the plan runs on the host.  Otherwise `run` of a kernel adds work to the device's queue, and that work may
      * be repeated without another call of `run`; for this reason it reads the seed and the step in `clock`. */

@@ -23,11 +23,23 @@ typedef struct net {
     bool weighted;    /* samples have weights */
     bool only_exact;  /* depends on how the batch is cut */
     bool is_tf_keras; /* a model of tf.keras 2.4, in which a frozen normalisation is fixed */
+    enum { APART, MARKED, JOINED } norms; /* synchronized by the layers, or by the option of fit */
 } net;
 
 #define OUTPUT                                                                                               \
     "{\"class_name\": \"Dense\", \"config\": {\"name\": \"out\", \"units\": 3, \"activation\": "             \
     "\"softmax\"}}"
+
+#define SYNCHRONIZED(option)                                                                                 \
+    "{\"class_name\": \"Reshape\", \"config\": {\"name\": \"r\", \"target_shape\": [6, 6, 1],"               \
+    " \"batch_input_shape\": [null, 36]}},"                                                                  \
+    "{\"class_name\": \"Conv2D\", \"config\": {\"name\": \"c\", \"filters\": 4, \"kernel_size\": [3, 3]}},"  \
+    "{\"class_name\": \"BatchNormalization\", \"config\": {\"name\": \"b\", " option "}},"                   \
+    "{\"class_name\": \"Activation\", \"config\": {\"name\": \"e\", \"activation\": \"relu\"}},"             \
+    "{\"class_name\": \"Conv2D\", \"config\": {\"name\": \"g\", \"filters\": 5, \"kernel_size\": [2, 2]}},"  \
+    "{\"class_name\": \"BatchNormalization\", \"config\": {\"name\": \"h\", " option "}},"                   \
+    "{\"class_name\": \"Flatten\", \"config\": {\"name\": \"f\"}}," OUTPUT,                                  \
+        "{\"class_name\": \"SGD\", \"config\": {\"learning_rate\": 0.01}}", "categorical_crossentropy"
 
 static const net nets[] = {
     {"dense",
@@ -35,19 +47,20 @@ static const net nets[] = {
      " \"kernel_regularizer\": {\"class_name\": \"L1L2\", \"config\": {\"l1\": 0.0, \"l2\": 0.01}},"
      " \"batch_input_shape\": [null, 36]}}," OUTPUT,
      "{\"class_name\": \"Adam\", \"config\": {\"learning_rate\": 0.01, \"clipnorm\": 0.5}}",
-     "categorical_crossentropy", false, false, false},
+     "categorical_crossentropy", false, false, false, APART},
     {"dense, sum of losses",
      "{\"class_name\": \"Dense\", \"config\": {\"name\": \"a\", \"units\": 8, \"activation\": \"relu\","
      " \"batch_input_shape\": [null, 36]}}," OUTPUT,
      "{\"class_name\": \"Adagrad\", \"config\": {\"learning_rate\": 0.01}}",
-     "{\"class_name\": \"MeanSquaredError\", \"config\": {\"reduction\": \"sum\"}}", true, false, false},
+     "{\"class_name\": \"MeanSquaredError\", \"config\": {\"reduction\": \"sum\"}}", true, false, false,
+     APART},
     {"several buckets of gradients",
      "{\"class_name\": \"Dense\", \"config\": {\"name\": \"a\", \"units\": 300, \"activation\": \"tanh\","
      " \"batch_input_shape\": [null, 36]}},"
      "{\"class_name\": \"Dense\", \"config\": {\"name\": \"b\", \"units\": 300, \"activation\": "
      "\"tanh\"}}," OUTPUT,
      "{\"class_name\": \"SGD\", \"config\": {\"learning_rate\": 0.01}}", "categorical_crossentropy", false,
-     false, false},
+     false, false, APART},
     {"convolution, frozen normalisation",
      "{\"class_name\": \"Reshape\", \"config\": {\"name\": \"r\", \"target_shape\": [6, 6, 1],"
      " \"batch_input_shape\": [null, 36]}},"
@@ -56,14 +69,14 @@ static const net nets[] = {
      "{\"class_name\": \"Flatten\", \"config\": {\"name\": \"f\"}}," OUTPUT,
      "{\"class_name\": \"SGD\", \"config\": {\"learning_rate\": 0.05, \"momentum\": 0.9, \"nesterov\": "
      "true}}",
-     "categorical_crossentropy", true, false, true},
+     "categorical_crossentropy", true, false, true, APART},
     {"LSTM with masks",
      "{\"class_name\": \"Reshape\", \"config\": {\"name\": \"r\", \"target_shape\": [9, 4],"
      " \"batch_input_shape\": [null, 36]}},"
      "{\"class_name\": \"Masking\", \"config\": {\"name\": \"m\", \"mask_value\": 0.0}},"
      "{\"class_name\": \"LSTM\", \"config\": {\"name\": \"l\", \"units\": 6}}," OUTPUT,
      "{\"class_name\": \"RMSprop\", \"config\": {\"learning_rate\": 0.01}}", "categorical_crossentropy",
-     false, false, false},
+     false, false, false, APART},
     {"normalisation and dropout",
      "{\"class_name\": \"Reshape\", \"config\": {\"name\": \"r\", \"target_shape\": [6, 6, 1],"
      " \"batch_input_shape\": [null, 36]}},"
@@ -72,7 +85,11 @@ static const net nets[] = {
      "{\"class_name\": \"Dropout\", \"config\": {\"name\": \"d\", \"rate\": 0.3}},"
      "{\"class_name\": \"Flatten\", \"config\": {\"name\": \"f\"}}," OUTPUT,
      "{\"class_name\": \"Nadam\", \"config\": {\"learning_rate\": 0.01}}", "categorical_crossentropy", true,
-     true, false},
+     true, false, APART},
+    {"normalisations that the layers synchronize", SYNCHRONIZED("\"synchronized\": true"), true, false, false,
+     MARKED},
+    {"normalisations that the option synchronizes", SYNCHRONIZED("\"momentum\": 0.9"), false, false, false,
+     JOINED},
 };
 
 static float features[SAMPLES * FEATURES], labels[SAMPLES * CLASSES], weights[SAMPLES];
@@ -153,6 +170,7 @@ static results train(leat_model *model, const net *n, leat_dist *dist) {
     options.threads = 1;
     options.seed = 11;
     options.validation = &validation;
+    options.sync_batch_norm = n->norms == JOINED;
     options.dist = dist;
     check(leat_model_fit(model, &arrays, BATCH, &options, &out.history, &err), &err);
     leat_sequence_destroy(&validation);
@@ -235,7 +253,7 @@ int main(int argc, char **argv) {
     rank = leat_dist_rank(all);
     make_data();
     for (size_t i = 0; i < sizeof nets / sizeof *nets; ++i)
-        if (exact || !nets[i].only_exact) try_net(&nets[i], all, one, exact);
+        if (exact ? nets[i].norms == APART : !nets[i].only_exact) try_net(&nets[i], all, one, exact);
     if (rank == 0) printf("%d ranks train as one does\n", leat_dist_size(all));
     leat_dist_close(&one);
     leat_dist_close(&all);

@@ -14,12 +14,15 @@ enum { SAMPLES = 20 };
     "{\"class_name\": \"Dense\", \"config\": {\"name\": \"a\", \"units\": 2, \"batch_input_shape\": [%s, "   \
     "4]%s}}"
 
+/* Closes the configuration of the dense layer, and begins another layer. */
+#define SYNCHRONIZED                                                                                         \
+    "}}, {\"class_name\": \"BatchNormalization\", \"config\": {\"name\": \"n\", \"synchronized\": true"
+
 typedef struct refusal {
-    const char *batch, *options, *loss, *message;
+    const char *batch, *options, *loss, *message, *metrics;
 } refusal;
 
-static leat_status fit(const refusal *r, leat_error *err) {
-    static float inputs[SAMPLES * 4], targets[SAMPLES * 2];
+static leat_status fit_with(const refusal *r, float *inputs, float *targets, int64_t width, leat_error *err) {
     char layer[512], text[1024];
     leat_model *model = NULL;
     leat_dist *dist = NULL;
@@ -27,12 +30,13 @@ static leat_status fit(const refusal *r, leat_error *err) {
     leat_dist_options self = leat_dist_options_default();
     leat_fit_options training = leat_fit_options_default();
     leat_array input = {.tensor = leat_tensor_view(LEAT_F32, 2, (int64_t[]){SAMPLES, 4}, inputs)};
-    leat_array target = {.tensor = leat_tensor_view(LEAT_F32, 2, (int64_t[]){SAMPLES, 2}, targets)};
+    leat_array target = {.tensor = leat_tensor_view(LEAT_F32, 2, (int64_t[]){SAMPLES, width}, targets)};
     const leat_arrays arrays = {.inputs = &input, .input_count = 1, .targets = &target, .target_count = 1};
     snprintf(layer, sizeof layer, DENSE, r->batch, r->options);
     snprintf(text, sizeof text,
              "{\"class_name\": \"Sequential\", \"config\": {\"name\": \"m\", \"layers\": [%s]}}", layer);
     options.loss = r->loss;
+    options.metrics = r->metrics;
     assert_int_equal(leat_model_from_json(&model, text, err), LEAT_OK);
     assert_int_equal(leat_model_initialize(model, 1, err), LEAT_OK);
     assert_int_equal(leat_model_compile(model, &options, err), LEAT_OK);
@@ -40,6 +44,7 @@ static leat_status fit(const refusal *r, leat_error *err) {
     self.kind = LEAT_DIST_SELF;
     assert_int_equal(leat_dist_open(&dist, &self, err), LEAT_OK);
     training.verbose = 0;
+    training.shuffle = LEAT_SHUFFLE_NONE;
     training.dist = dist;
     leat_status status = leat_model_fit(model, &arrays, 10, &training, NULL, err);
     leat_dist_close(&dist);
@@ -47,13 +52,26 @@ static leat_status fit(const refusal *r, leat_error *err) {
     return status;
 }
 
+static leat_status fit(const refusal *r, leat_error *err) {
+    static float inputs[SAMPLES * 4], targets[SAMPLES * 2];
+    return fit_with(r, inputs, targets, 2, err);
+}
+
 static void what_cannot_be_cut_is_refused(void **state) {
     static const refusal refusals[] = {
-        {"10", "", "mse", "fixed batch size"},
-        {"null", "", "Dice", "loss 'dice'"},
+        {"10", "", "mse", "fixed batch size", NULL},
+        {"null", "", "Dice", "loss 'dice'", NULL},
         {"null",
          ", \"activity_regularizer\": {\"class_name\": \"L1L2\", \"config\": {\"l1\": 0.1, \"l2\": 0.0}}",
-         "mse", "activity_regularizer"},
+         "mse", "activity_regularizer", NULL},
+        {"null", SYNCHRONIZED, "mse", "layer 'n': a synchronized BatchNormalization", NULL},
+        {"null", "", "mse", "metric 'pearson_correlation' compares samples",
+         "{\"class_name\": \"PearsonCorrelation\", \"config\": {\"axis\": 0}}"},
+        {"null", "", "mse", "metric 'concordance_correlation' compares samples",
+         "{\"class_name\": \"ConcordanceCorrelation\", \"config\": {\"axis\": -2}}"},
+        {"null", "", "mse", "metric 'cosine_similarity' compares samples",
+         "{\"class_name\": \"CosineSimilarity\", \"config\": {\"axis\": 0}}"},
+        {"null", "", "mse", "metric 'dice' compares samples", "dice"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof refusals / sizeof *refusals; ++i) {
@@ -64,16 +82,35 @@ static void what_cannot_be_cut_is_refused(void **state) {
 }
 
 static void the_rest_is_trained(void **state) {
-    const refusal none = {"null", "", "mse", ""};
+    static const refusal none[] = {
+        {"null", "", "mse", "", NULL},
+        {"null", "", "mse", "", "{\"class_name\": \"PearsonCorrelation\", \"config\": {\"axis\": 1}}"},
+        {"null", "", "mse", "", "cosine_similarity,r2_score,RootMeanSquaredError"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof none / sizeof *none; ++i) {
+        leat_error err = {0};
+        if (fit(&none[i], &err) != LEAT_OK) fail_msg("%zu: %s", i, err.message);
+    }
+}
+
+/* The label of sample 13, the fourth of the second batch, is wrong; the batch is cut into 8 parts. */
+static void a_wrong_sample_is_named(void **state) {
+    static float labels[SAMPLES], inputs[SAMPLES * 4];
+    const refusal sparse = {"null", ", \"activation\": \"softmax\"", "sparse_categorical_crossentropy", "",
+                            NULL};
     leat_error err = {0};
     (void)state;
-    assert_int_equal(fit(&none, &err), LEAT_OK);
+    labels[13] = 7;
+    assert_int_equal(fit_with(&sparse, inputs, labels, 1, &err), LEAT_EINVAL);
+    if (!strstr(err.message, "sample 13 of the data")) fail_msg("%s", err.message);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_cannot_be_cut_is_refused),
         cmocka_unit_test(the_rest_is_trained),
+        cmocka_unit_test(a_wrong_sample_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -55,6 +55,7 @@ static const cli_use fit_uses[] = {
     MAY(GRADIENT_CHECKPOINTING),
     MAY(DIST),
     MAY(DIST_TIMEOUT),
+    MAY(SYNC_BATCH_NORM),
     MAY(INITIAL_EPOCH),
     MAY(VALIDATION_STEPS),
     MAY(VALIDATION_FREQ),

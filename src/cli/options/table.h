@@ -128,6 +128,9 @@ typedef enum cli_value {
       "over MPI (mpi), or alone but as one rank computes (self)")                                            \
     X(DIST_TIMEOUT, "--dist-timeout", CLI_DURATION, "SECONDS", 1000, 86400000, "10",                         \
       "end the run if a rank does not answer for so long")                                                   \
+    X(SYNC_BATCH_NORM, "--sync-batch-norm", CLI_FLAG, NULL, 0, 0, NULL,                                      \
+      "with several ranks, BatchNormalization uses the statistics of the whole batch, not those of each "    \
+      "rank's part")                                                                                         \
     X(NO_FOLD, "--no-fold", CLI_FLAG, NULL, 0, 0, NULL,                                                      \
       "in predictions, do not fold BatchNormalization into the weights of the convolution before it")        \
     X(DTYPE_POLICY, "--dtype-policy", CLI_TEXT, "POLICY", 0, 0, "MODEL's",                                   \

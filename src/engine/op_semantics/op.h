@@ -296,6 +296,7 @@ typedef struct leati_attrs {
         } resample;
         struct {
             float epsilon;
+            bool synchronized; /* statistics over the rows of all ranks, if there are any; not APPLY */
         } batch_norm;
         struct {
             int32_t samples; /* number of leading axes that form the rows */

@@ -391,6 +391,7 @@ leat_status leati_plan_run_watched(leati_plan *plan, const void *const *inputs, 
     if (!plan->final_from || plan->final_slab != watch->slab)
         LEATI_TRY(leati_plan_watch(plan, watch->slab, err));
     leati_run run = begin_run(plan, inputs, seed, step);
+    run.exchange = watch->exchange;
     leati_float_mode mode = leati_flush_denormals();
     leat_status status = run_steps_watched(plan, &run, watch, err);
     leati_set_float_mode(mode);

@@ -63,6 +63,8 @@ void leati_plan_destroy(leati_plan **plan);
 leat_status leati_plan_run(leati_plan *plan, const void *const *inputs, uint64_t seed, uint64_t step,
                            leat_error *err);
 
+struct leati_exchange;
+
 /* Someone who waits for the values of a slab during a run. */
 typedef struct leati_slab_watch {
     leati_slab slab;
@@ -70,6 +72,7 @@ typedef struct leati_slab_watch {
      * neither reads nor writes the slab.  The offset of the last call is 0. */
     void (*finished)(void *user, size_t from_bytes);
     void *user;
+    const struct leati_exchange *exchange; /* for the kernels of the run; may be NULL */
 } leati_slab_watch;
 
 /* Like leati_plan_run, but tells `watch` which values are final, while the rest of the run goes on; not on a device.
@@ -109,6 +112,10 @@ size_t leati_plan_bound_bytes(const leati_plan *plan);
 /* Gives range number `index` of the weights that the plan writes: its offset in the slab of weights.  Ranges may occur
  * more than once.  Returns false if there are no more ranges. */
 bool leati_plan_written_get(const leati_plan *plan, int32_t index, size_t *offset_bytes, size_t *bytes);
+
+/* Gives the number of doubles that exchange number `index` of a watched run gathers, and the label of the node that
+ * makes the exchange.  Returns false if there are no more exchanges. */
+bool leati_plan_exchange_get(const leati_plan *plan, int32_t index, int64_t *count, const char **label);
 
 /* The description of one step of a plan, for reports and for measurements. */
 #define LEATI_STEP_NAME_BYTES 80

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds the steps of a plan after which a part of a slab is final, such as the gradients of the last layers.  Room:
- * engine. */
+/* Finds the steps of a plan after which a part of a slab is final, such as the gradients of the last layers, and the
+ * steps that exchange values with other ranks.  Room: engine. */
 #include "base/error.h"
 #include "base/memory.h"
 #include "engine/plan/plan_private.h"
@@ -36,4 +36,18 @@ leat_status leati_plan_watch(leati_plan *plan, leati_slab slab, leat_error *err)
     }
     plan->final_slab = slab;
     return LEAT_OK;
+}
+
+bool leati_plan_exchange_get(const leati_plan *plan, int32_t index, int64_t *count, const char **label) {
+    for (int32_t s = 0; s < plan->step_count; ++s) {
+        const leati_node *node = leati_plan_node(plan, plan->steps[s]);
+        const bool exchanges = (node->op == LEATI_OP_BATCH_NORM || node->op == LEATI_OP_BATCH_NORM_BWD) &&
+                               node->attrs.batch_norm.synchronized;
+        if (!exchanges || index-- > 0) continue;
+        const leati_desc *src = &leati_plan_value(plan, node->inputs[0])->desc;
+        *count = 1 + 2 * src->shape[src->rank - 1];
+        *label = node->label ? node->label : "";
+        return true;
+    }
+    return false;
 }

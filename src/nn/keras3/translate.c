@@ -111,7 +111,7 @@ static bool is_silent_late(const char *key, const json_t *value) {
 /* Removes keys without effect that the layer does not have in leat.  The reader refuses the other unknown keys.
  * A seed is not needed, because leat's random numbers differ from Keras's; tf.keras writes groups of 1 for every
  * convolution; renorm_momentum has no effect without
- * "renorm"; `synchronized` is about several devices. */
+ * "renorm". */
 static void remove_keys_without_effect(json_t *config, const leati_layer_type *type, bool late) {
     const char *key;
     json_t *value;
@@ -119,8 +119,7 @@ static void remove_keys_without_effect(json_t *config, const leati_layer_type *t
     json_object_foreach_safe(config, next, key, value) {
         bool common = strcmp(key, "name") == 0 || strcmp(key, "dtype") == 0 || strcmp(key, "trainable") == 0;
         bool silent = json_is_null(value) || json_is_false(value) || strcmp(key, "seed") == 0 ||
-                      strcmp(key, "renorm_momentum") == 0 || strcmp(key, "synchronized") == 0 ||
-                      (late && is_silent_late(key, value));
+                      strcmp(key, "renorm_momentum") == 0 || (late && is_silent_late(key, value));
         if (!common && silent && !has_field(type, key)) json_object_del(config, key);
     }
 }

@@ -62,13 +62,23 @@ struct leati_layer {
 
 #define LEATI_LOWERING_MAX_ADDED 48
 
+/* The BatchNormalization layers that compute statistics over the samples of all ranks, in training. */
+typedef enum leati_norms {
+    LEATI_NORMS_APART = 0, /* none: there are no other ranks */
+    LEATI_NORMS_MARKED,    /* those with `synchronized` */
+    LEATI_NORMS_JOINED     /* all */
+} leati_norms;
+
 /* The state of a lowering. */
 typedef struct leati_lowering {
     leati_graph *graph;
     leati_mode mode;
-    bool as_keras3;         /* the arithmetic of current Keras */
-    bool inference;         /* the present call is inside a call with training=False */
-    bool masked;            /* the present call has the argument `mask` */
+    bool as_keras3;    /* the arithmetic of current Keras */
+    bool inference;    /* the present call is inside a call with training=False */
+    bool masked;       /* the present call has the argument `mask` */
+    leati_norms norms; /* which normalizations compute statistics over all ranks */
+    /* The samples of the batch and of this part of it; 0: the batch is whole. */
+    int64_t whole_batch, part_batch;
     bool takes_masks;       /* set by lower: the inputs have no masks for the calls that follow */
     leati_value losses[64]; /* scalars that regularizers and layers add to the loss */
     int32_t loss_count;

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "engine/graph/build.h"
 #include "nn/layers/carry.h"
+#include "nn/losses/types.h"
 #include "tensor/number.h"
 
 /* The state of a build. */
@@ -339,8 +340,31 @@ static bool check_class_numbers(context *c, const leati_metric *metric) {
     return false;
 }
 
+static bool has_option(const leati_metric *metric, const char *key) {
+    for (const leati_field *field = metric->fields; field && field->key; ++field)
+        if (strcmp(field->key, key) == 0) return true;
+    return false;
+}
+
+/* True if the metric is a sum or mean over samples, so that those of the parts of a batch add up; otherwise fails. */
+static bool adds_up(context *c, const leati_metric *metric) {
+    const int rank = leati_graph_desc(c->graph, c->compared[metric->output])->rank;
+    const bool is_overlap =
+        metric->lower == leati_loss_dice.measure.lower || metric->lower == leati_loss_tversky.measure.lower;
+    const int64_t axis = metric->options.axis;
+    const bool along_batch = has_option(metric, "axis") && (axis == 0 || axis == -rank);
+    if (c->spec->whole_batch == 0 || !(is_overlap || along_batch)) return true;
+    leati_graph_fail(c->graph, LEAT_ENOTSUP,
+                     "metric '%s' compares samples with each other (%s): such a metric is not supported with "
+                     "several ranks",
+                     metric->name,
+                     is_overlap ? "Dice and Tversky add up the batch" : "its axis is that of the batch");
+    return false;
+}
+
 static void lower_metric(context *c, int index) {
     const leati_metric *metric = &c->model->compiled.metrics[index];
+    if (!adds_up(c, metric)) return;
     if (!check_class_numbers(c, metric)) return;
     leati_value values = c->compared[metric->output], targets = LEATI_NONE;
     if (metric->lower)
@@ -483,6 +507,9 @@ static leat_status build(context *c, leat_error *err) {
     leati_lowering lowering = {.graph = c->graph,
                                .mode = c->spec->mode,
                                .as_keras3 = c->model->as_keras3,
+                               .norms = c->spec->norms,
+                               .whole_batch = c->spec->whole_batch,
+                               .part_batch = c->spec->inputs[0].shape[0],
                                .carry = c->carry};
     LEATI_TRY(bind_inputs(c, inputs, err));
     for (int i = 0; c->carry && i < c->spec->input_count; ++i)

@@ -37,6 +37,7 @@ typedef struct leati_program_spec {
     /* Number of samples of the batch of which these samples are a part; 0: they are the batch.  Losses and gradients
      * are then shares, whose sums over the parts are those of the batch (decision 0702). */
     int64_t whole_batch;
+    leati_norms norms;                 /* with whole_batch */
     int32_t input_count, target_count; /* the model's inputs and outputs; target_count is 0 to predict */
     leati_desc inputs[LEATI_PROGRAM_MAX_OUTPUTS];
     leati_desc targets[LEATI_PROGRAM_MAX_OUTPUTS]; /* per output; rank -1: the output has no loss */

@@ -213,7 +213,7 @@ static leat_status prepare(pass_loop *loop, leat_model *model, const pass_task *
     training->dist = options->dist;
     if (options->dist) training->sync = leati_training_sync;
     if (options->dist)
-        LEATI_TRY(leati_parallel_init(&loop->parallel, options->dist, model, loop->kind->mode, err));
+        LEATI_TRY(leati_parallel_init(&loop->parallel, options->dist, model, loop->kind->mode, NULL, err));
     LEATI_TRY(prepare_callbacks(training, options, err));
     if (loop->kind->mode != LEATI_TEST) return LEAT_OK;
     LEATI_TRY(leati_meter_init(&loop->meter, model, err));

@@ -225,6 +225,7 @@ static leat_status prepare(leati_fit_loop *loop, leat_model *model, fit_task *ta
     const leat_fit_options *options = loop->options;
     LEATI_TRY(check_options(model, task->sequence, options, err));
     leat_training *training = &loop->training;
+    const leati_parallel_options parallel = {.joins_norms = options->sync_batch_norm != 0};
     const bool leads =
         leat_dist_rank(options->dist) == 0; /* the other ranks call no hooks and print nothing */
     if (leads)
@@ -245,7 +246,8 @@ static leat_status prepare(leati_fit_loop *loop, leat_model *model, fit_task *ta
     LEATI_TRY(leati_meter_init(&loop->meter, model, err));
     if (options->validation) LEATI_TRY(leati_meter_init(&loop->validation_meter, model, err));
     if (options->dist)
-        LEATI_TRY(leati_parallel_init(&loop->parallel, loop->read_options.dist, model, LEATI_TRAIN, err));
+        LEATI_TRY(leati_parallel_init(&loop->parallel, loop->read_options.dist, model, LEATI_TRAIN, &parallel,
+                                      err));
     if (options->dist) training->sync = leati_training_sync;
     training->dist = loop->read_options.dist;
     return leati_training_name(training, options->validation != NULL, err);

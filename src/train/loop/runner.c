@@ -229,13 +229,24 @@ static leat_status stage_meanwhile(leati_runner *runner, const leati_compiled_st
     return LEAT_OK;
 }
 
+/* If one sample of the current batch caused the failure, prefixes the message with the sample's number in the data, if
+ * known.  The failure comes from the samples of the batch from `first` on.  `user` is a runner. */
+static leat_status name_sample(const void *user, leat_status status, int64_t first, leat_error *err) {
+    const leati_runner *runner = user;
+    const int64_t place = status == LEAT_OK ? -1 : leati_error_place(err);
+    const int64_t number = place < 0 ? -1 : leati_feed_sample(runner->feed, first + place);
+    return number < 0 ? status : leati_prefix(status, err, "sample %" PRId64 " of the data", number);
+}
+
 static leati_parallel_batch batch_for_ranks(leati_runner *runner) {
     return (leati_parallel_batch){.trainer = runner->trainer,
                                   .binding = &runner->binding,
                                   .batch = runner->batch,
                                   .threads = runner->threads,
                                   .seed = runner->seed,
-                                  .waited_ns = runner->waited_ns};
+                                  .waited_ns = runner->waited_ns,
+                                  .name_sample = name_sample,
+                                  .user = runner};
 }
 
 static leat_status run_parallel(leati_runner *runner, leat_error *err) {
@@ -256,14 +267,6 @@ static leat_status run(leati_runner *runner, const leati_compiled_step **step, l
     return status == LEAT_OK ? ended : status;
 }
 
-/* If one sample of the current batch caused the failure, prefixes the message with the sample's number in the
- * data, if known. */
-static leat_status name_sample(const leati_runner *runner, leat_status status, leat_error *err) {
-    const int64_t place = status == LEAT_OK ? -1 : leati_error_place(err);
-    const int64_t number = place < 0 ? -1 : leati_feed_sample(runner->feed, place);
-    return number < 0 ? status : leati_prefix(status, err, "sample %" PRId64 " of the data", number);
-}
-
 /* Releases the batch that was computed since `start`, and notes the time. */
 static void finish(leati_runner *runner, int64_t start) {
     leat_feed_release(runner->feed);
@@ -282,7 +285,7 @@ leat_status leati_runner_run(leati_runner *runner, const leati_compiled_step **s
     if (runner->parallel)
         status = run_parallel(runner, err);
     else
-        status = name_sample(runner, run(runner, step, err), err);
+        status = name_sample(runner, run(runner, step, err), 0, err);
     finish(runner, start);
     return status;
 }

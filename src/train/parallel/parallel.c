@@ -88,11 +88,13 @@ static leat_status check_model(const leati_parallel *p, leati_mode mode, leat_er
 }
 
 leat_status leati_parallel_init(leati_parallel *p, leat_dist *dist, leat_model *model, leati_mode mode,
-                                leat_error *err) {
+                                const leati_parallel_options *options, leat_error *err) {
     *p = (leati_parallel){.dist = dist, .model = model, .deterministic = model->deterministic};
     p->parts = p->deterministic ? LEATI_PARALLEL_PARTS : dist->size;
     p->first = leati_first_part(dist->rank, dist->size, p->parts);
     p->end = leati_first_part(dist->rank + 1, dist->size, p->parts);
+    if (mode == LEATI_TRAIN && p->parts > 1)
+        p->norms = options->joins_norms ? LEATI_NORMS_JOINED : LEATI_NORMS_MARKED;
     leati_trainer *trainer = NULL;
     LEATI_TRY(leati_trainer_of(model, &trainer, err));
     LEATI_TRY(check_model(p, mode, err));
@@ -112,6 +114,7 @@ leat_status leati_parallel_init(leati_parallel *p, leat_dist *dist, leat_model *
 
 void leati_parallel_fini(leati_parallel *p) {
     leati_tree_fini(&p->tree);
+    leati_exchanges_fini(&p->exchanges);
     leati_free(p->mine);
     leati_free(p->all);
     leati_free(p->sums);
@@ -141,9 +144,11 @@ static void cut_desc(leati_desc *desc, const void **pointer, int64_t first, int6
 }
 
 /* Reduces the shapes and pointers of a batch to some of its samples. */
-static void cut(leati_program_spec *spec, const void **pointers, int64_t first, int64_t count) {
+static void cut(const leati_parallel *p, leati_program_spec *spec, const void **pointers, int64_t first,
+                int64_t count) {
     int at = 0;
     spec->whole_batch = spec->inputs[0].shape[0];
+    spec->norms = p->norms;
     if (spec->mode == LEATI_TRAIN) spec->part_of_step = LEATI_STEP_GRADIENTS;
     for (int i = 0; i < spec->input_count; ++i) cut_desc(&spec->inputs[i], &pointers[at++], first, count);
     for (int i = 0; i < spec->target_count; ++i)
@@ -199,6 +204,7 @@ typedef struct run {
     int64_t samples;
     leati_plan *plan;          /* of the first part that this rank has computed; NULL: it has none */
     size_t gradients, written; /* floats */
+    bool agreed_failure;       /* all ranks know that the batch has failed */
 } run;
 
 /* Adds the gradients and the written weights of a part to the sum.  Without determinism a rank has one part, and its
@@ -217,17 +223,19 @@ static leat_status collect(run *r, int part, const leati_plan *plan, float share
     return LEAT_OK;
 }
 
-static void send_finished(void *buckets, size_t from_bytes) {
-    leati_buckets_ready(buckets, (from_bytes + sizeof(float) - 1) / sizeof(float));
-}
-
 /* Runs a part; without determinism, sums of gradients begin while it runs. */
 static leat_status run_step(run *r, const leati_compiled_step *step, const void *const *pointers,
                             uint64_t seed, leat_error *err) {
-    const leati_slab_watch watch = {LEATI_SLAB_GRADIENTS, send_finished, &r->p->buckets};
+    leati_exchanges *x = &r->p->exchanges;
+    const leati_slab_watch watch = {.slab = LEATI_SLAB_GRADIENTS,
+                                    .finished = leati_exchanges_finished,
+                                    .user = x,
+                                    .exchange = x->total > 0 ? &x->exchange : NULL};
     if (step->spec.mode != LEATI_TRAIN || r->p->deterministic)
         return leati_trainer_run(r->batch->trainer, step, pointers, seed, err);
-    return leati_trainer_run_watched(r->batch->trainer, step, pointers, seed, &watch, err);
+    leat_status status = leati_trainer_run_watched(r->batch->trainer, step, pointers, seed, &watch, err);
+    if (status != LEAT_OK) leati_exchanges_complete(x);
+    return status;
 }
 
 static leat_status run_part(run *r, int part, leat_error *err) {
@@ -240,13 +248,58 @@ static leat_status run_part(run *r, int part, leat_error *err) {
     leati_program_spec spec = r->spec;
     if (count == 0) return LEAT_OK;
     memcpy(pointers, r->pointers, sizeof pointers);
-    cut(&spec, pointers, first, count);
+    cut(p, &spec, pointers, first, count);
     LEATI_TRY(leati_trainer_step(b->trainer, &spec, b->threads, &step, err));
     const bool trains = spec.mode == LEATI_TRAIN;
     if (trains && r->written > 0 && part > p->first) restore_written(p, step->plan, p->before);
-    LEATI_TRY(run_step(r, step, pointers, seed_of(b->seed, part), err));
+    leat_status status = run_step(r, step, pointers, seed_of(b->seed, part), err);
+    if (status != LEAT_OK) return b->name_sample(b->user, status, first, err);
     LEATI_TRY(leati_meter_measure(p->model, step, p->mine + HEAD + (part - p->first) * p->width, err));
     return trains ? collect(r, part, step->plan, (float)count / (float)r->samples, err) : LEAT_OK;
+}
+
+/* A rank without samples makes the exchanges of the step, too: it runs the step on the first sample of the batch, which
+ * does not count. */
+static leat_status run_without_samples(run *r, leat_error *err) {
+    leati_parallel *p = r->p;
+    const leati_compiled_step *step = NULL;
+    const void *pointers[3 * LEATI_PROGRAM_MAX_OUTPUTS];
+    leati_program_spec spec = r->spec;
+    memcpy(pointers, r->pointers, sizeof pointers);
+    cut(p, &spec, pointers, 0, 1);
+    LEATI_TRY(leati_trainer_step(r->batch->trainer, &spec, r->batch->threads, &step, err));
+    return run_step(r, step, pointers, r->batch->seed, err);
+}
+
+/* The parts of a batch that one rank computes one after the other cannot be normalized together. */
+static leat_status refuse_exchanges(const leati_plan *plan, leat_error *err) {
+    int64_t doubles = 0;
+    const char *label = NULL;
+    if (!leati_plan_exchange_get(plan, 0, &doubles, &label)) return LEAT_OK;
+    return leati_fail(err, LEAT_ENOTSUP,
+                      "layer '%s': a synchronized BatchNormalization is not supported with several ranks and "
+                      "--deterministic, which computes the parts of a batch one after the other: leave out "
+                      "--deterministic, or the synchronization",
+                      label);
+}
+
+/* Prepares sums of gradients, exchanges and written weights.  has_samples: this rank has some. */
+static leat_status begin_parts(run *r, bool has_samples, leat_error *err) {
+    leati_parallel *p = r->p;
+    bool present[LEATI_TREE_LEAVES] = {0};
+    r->written = count_written(r->plan);
+    (void)save_written(p, r->plan, 1.0f, p->before);
+    memset(p->moving, 0, r->written * sizeof(float));
+    if (!p->deterministic) {
+        if (!has_samples && r->gradients > 0)
+            memset(p->model->weights.slab[LEATI_SLAB_GRADIENTS], 0, r->gradients * sizeof(float));
+        return leati_exchanges_begin(&p->exchanges, p->dist, &p->buckets, r->plan, !has_samples, err);
+    }
+    LEATI_TRY(refuse_exchanges(r->plan, err));
+    for (int i = 0; i < p->parts; ++i)
+        present[i] = first_sample(p, i, r->samples) < first_sample(p, i + 1, r->samples);
+    leati_tree_begin(&p->tree, p->dist, r->gradients + r->written, present);
+    return LEAT_OK;
 }
 
 /* Compiles the first part of the step, to learn which weights it writes: on each rank, even if it has no samples. */
@@ -255,7 +308,6 @@ static leat_status begin_sums(run *r, leat_error *err) {
     const leati_parallel_batch *b = r->batch;
     const leati_compiled_step *step = NULL;
     const void *pointers[3 * LEATI_PROGRAM_MAX_OUTPUTS];
-    bool present[LEATI_TREE_LEAVES] = {0};
     leati_program_spec spec = r->spec;
     int part = p->first;
     while (part < p->end && first_sample(p, part, r->samples) == first_sample(p, part + 1, r->samples))
@@ -263,30 +315,35 @@ static leat_status begin_sums(run *r, leat_error *err) {
     int64_t count =
         part < p->end ? first_sample(p, part + 1, r->samples) - first_sample(p, part, r->samples) : 1;
     memcpy(pointers, r->pointers, sizeof pointers);
-    cut(&spec, pointers, 0, count);
+    cut(p, &spec, pointers, 0, count);
     LEATI_TRY(leati_trainer_step(b->trainer, &spec, b->threads, &step, err));
-    r->written = count_written(step->plan);
     r->plan = step->plan;
-    (void)save_written(p, step->plan, 1.0f, p->before);
-    memset(p->moving, 0, r->written * sizeof(float));
-    if (!p->deterministic) {
-        if (part == p->end && r->gradients > 0)
-            memset(p->model->weights.slab[LEATI_SLAB_GRADIENTS], 0, r->gradients * sizeof(float));
-        return LEAT_OK;
-    }
-    for (int i = 0; i < p->parts; ++i)
-        present[i] = first_sample(p, i, r->samples) < first_sample(p, i + 1, r->samples);
-    leati_tree_begin(&p->tree, p->dist, r->gradients + r->written, present);
-    return LEAT_OK;
+    return begin_parts(r, part < p->end, err);
+}
+
+/* Binds the batch, and prepares a training step. */
+static leat_status begin_batch(run *r, leat_error *err) {
+    const leati_parallel_batch *b = r->batch;
+    leat_status status = leati_binding_apply(b->binding, b->batch, &r->spec, r->pointers, err);
+    if (status != LEAT_OK) return b->name_sample(b->user, status, 0, err);
+    r->samples = b->batch->size;
+    return r->spec.mode == LEATI_TRAIN ? begin_sums(r, err) : LEAT_OK;
 }
 
 static leat_status run_parts(run *r, leat_error *err) {
     leati_parallel *p = r->p;
-    const leati_parallel_batch *b = r->batch;
+    const bool trains = r->batch->binding->mode == LEATI_TRAIN && !p->deterministic && p->dist->size > 1;
     memset(p->mine, 0, block_of(p) * sizeof(double));
-    LEATI_TRY(leati_binding_apply(b->binding, b->batch, &r->spec, r->pointers, err));
-    r->samples = b->batch->size;
-    if (r->spec.mode == LEATI_TRAIN) LEATI_TRY(begin_sums(r, err));
+    leat_status status = begin_batch(r, err);
+    if (trains && (!p->knows_exchanges || p->exchanges_in_steps)) { /* no rank may begin exchanges alone */
+        status = leati_parallel_agree(p->dist, status, err);
+        r->agreed_failure = status != LEAT_OK;
+        p->knows_exchanges = true;
+        p->exchanges_in_steps = p->exchanges.total > 0;
+    }
+    if (status != LEAT_OK) return status;
+    if (trains && p->exchanges.exchange.is_empty && p->exchanges.total > 0)
+        return run_without_samples(r, err);
     for (int part = p->first; part < p->end; ++part) LEATI_TRY(run_part(r, part, err));
     return LEAT_OK;
 }
@@ -387,6 +444,7 @@ leat_status leati_parallel_run(leati_parallel *p, const leati_parallel_batch *ba
     const int64_t start = leati_now_ns();
     leat_status status = run_parts(&r, err);
     const int64_t computed = leati_now_ns();
+    if (r.agreed_failure) return status;
     leati_buckets_ready(&p->buckets, 0);
     p->mine[DATA] = (double)batch->waited_ns;
     p->mine[COMPUTE] = (double)(computed - start);
@@ -447,9 +505,11 @@ static leat_status predict_part(run *r, int part, int64_t first, int64_t size, l
     const void *pointers[3 * LEATI_PROGRAM_MAX_OUTPUTS];
     leati_program_spec spec = r->spec;
     memcpy(pointers, r->pointers, sizeof pointers);
-    cut(&spec, pointers, first, size ? size : 1);
+    cut(p, &spec, pointers, first, size ? size : 1);
     LEATI_TRY(leati_trainer_step(b->trainer, &spec, b->threads, &step, err));
-    if (size) LEATI_TRY(leati_trainer_run(b->trainer, step, pointers, seed_of(b->seed, part), err));
+    leat_status status =
+        size ? leati_trainer_run(b->trainer, step, pointers, seed_of(b->seed, part), err) : LEAT_OK;
+    if (status != LEAT_OK) return b->name_sample(b->user, status, first, err);
     for (int i = 0; i < p->model->output_count; ++i) {
         leati_rows *rows = &p->rows[i];
         leat_tensor output = leati_plan_output(step->plan, step->program.predictions[i]);

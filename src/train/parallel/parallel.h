@@ -6,6 +6,7 @@
 
 #include "dist/dist.h"
 #include "train/parallel/buckets.h"
+#include "train/parallel/exchanges.h"
 #include "train/parallel/tree.h"
 #include "train/step/binding.h"
 #include "train/step/meter.h"
@@ -50,6 +51,9 @@ typedef struct leati_parallel {
     leati_rows rows[LEATI_PROGRAM_MAX_OUTPUTS]; /* of a prediction, by output */
     leati_tree tree;                            /* sums of gradients, of a deterministic model */
     leati_buckets buckets;                      /* sums of gradients, of other models */
+    leati_norms norms;                          /* which normalizations are synchronized */
+    leati_exchanges exchanges;                  /* of synchronized normalizations */
+    bool knows_exchanges, exchanges_in_steps;   /* after the first training step: its plan has exchanges */
 } leati_parallel;
 
 /* A batch, and how to run its parts. */
@@ -60,13 +64,22 @@ typedef struct leati_parallel_batch {
     int threads;
     uint64_t seed;
     int64_t waited_ns; /* time for which this rank has waited for the batch */
+    /* Says in the message of a failure which sample caused the failure, if that is known.  first: the sample of the
+     * batch with which the part begins. */
+    leat_status (*name_sample)(const void *user, leat_status status, int64_t first, leat_error *err);
+    const void *user;
 } leati_parallel_batch;
+
+/* Options of a fit for its ranks. */
+typedef struct leati_parallel_options {
+    bool joins_norms; /* all normalizations are synchronized, not only those with `synchronized` */
+} leati_parallel_options;
 
 /* Checks that several ranks can run the model in this mode.  leati_parallel_fini also frees what a failure leaves.
  * Errors: LEAT_ENOTSUP stateful layers, an input with a fixed batch size, a custom metric, a GPU, or a deterministic
  * model with more than LEATI_PARALLEL_PARTS ranks; LEAT_ENOMEM. */
 leat_status leati_parallel_init(leati_parallel *parallel, leat_dist *dist, leat_model *model, leati_mode mode,
-                                leat_error *err);
+                                const leati_parallel_options *options, leat_error *err);
 void leati_parallel_fini(leati_parallel *parallel);
 
 /* Computes the batch, of which every rank has all samples, and in train mode updates the weights.  All ranks return the

@@ -11,6 +11,7 @@
 #include "backends/native/share.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "engine/exchange.h"
 #include "tensor/bfloat16.h"
 
 #define PIECE_BYTES ((int64_t)256 * 1024) /* bytes of src per piece that is written */
@@ -19,7 +20,7 @@ typedef struct norm_state {
     int64_t rows, channels;
     float epsilon;
     leati_eltwise f;
-    bool has_f, bf16;
+    bool has_f, bf16, synchronized;
     int dst, addend; /* indices of arguments; addend is -1 where there is none */
     int threads;     /* also the number of parts that are summed separately */
     int64_t pieces;  /* pieces that are written, a multiple of threads */
@@ -31,6 +32,7 @@ typedef struct norm_run {
     const norm_state *s;
     leati_batch_norm_job job;
     double *sums;                      /* (threads, 2, channels) */
+    double *whole;                     /* (1 + 2 channels): the number of rows, and two sums per channel */
     float *partial;                    /* (threads, 2, channels) */
     float *scale, *shift, *src_factor; /* (channels) */
     void (*sum)(const leati_batch_norm_job *job, int64_t first, int64_t last);
@@ -38,13 +40,15 @@ typedef struct norm_run {
 } norm_run;
 
 static size_t scratch_bytes(const norm_state *s) {
-    return (size_t)s->channels *
-           ((size_t)s->threads * 2 * (sizeof(double) + sizeof(float)) + 3 * sizeof(float));
+    return sizeof(double) +
+           (size_t)s->channels * (((size_t)s->threads + 1) * 2 * sizeof(double) +
+                                  (size_t)s->threads * 2 * sizeof(float) + 3 * sizeof(float));
 }
 
 static norm_run run_of(const norm_state *s, const leati_run *run) {
     norm_run r = {.s = s, .sums = run->scratch};
-    r.partial = (float *)(void *)(r.sums + s->threads * 2 * s->channels);
+    r.whole = r.sums + s->threads * 2 * s->channels;
+    r.partial = (float *)(void *)(r.whole + 1 + 2 * s->channels);
     r.scale = r.partial + s->threads * 2 * s->channels;
     r.shift = r.scale + s->channels;
     r.src_factor = r.shift + s->channels;
@@ -89,8 +93,9 @@ static void share_writing(norm_run *r, const leati_run *run) {
 }
 
 /* Combines the moments of the parts into the moments of all rows. */
-static void join_parts(const norm_run *r, float *mean, float *variance) {
+static void join_parts(const norm_run *r) {
     const norm_state *s = r->s;
+    r->whole[0] = (double)s->rows;
     for (int64_t c = 0; c < s->channels; c++) {
         double sum = 0, squares = 0;
         for (int t = 0; t < s->threads; t++) {
@@ -103,9 +108,23 @@ static void join_parts(const norm_run *r, float *mean, float *variance) {
             const double *part = r->sums + 2 * t * s->channels + c;
             squares += part[s->channels] + (*part - sum) * (*part - sum) * rows;
         }
-        mean[c] = (float)sum;
-        variance[c] = (float)(squares / (double)s->rows);
+        r->whole[1 + c] = sum;
+        r->whole[1 + s->channels + c] = squares;
     }
+}
+
+/* Computes the statistics of the batch; those of all ranks, if the node is synchronized. */
+static leat_status set_moments(const norm_run *r, const leati_run *run, float *mean, float *variance,
+                               leat_error *err) {
+    const norm_state *s = r->s;
+    join_parts(r);
+    if (s->synchronized && run->exchange)
+        LEATI_TRY(leati_exchange_moments(run->exchange, r->whole, s->channels, err));
+    for (int64_t c = 0; c < s->channels; c++) {
+        mean[c] = (float)r->whole[1 + c];
+        variance[c] = (float)(r->whole[1 + s->channels + c] / r->whole[0]);
+    }
+    return LEAT_OK;
 }
 
 static void write_normalised(norm_run *r, void *const *args, const float *mean, const float *variance,
@@ -129,11 +148,10 @@ static leat_status run_forward(const leati_kernel *kernel, void *const *args, co
     const norm_state *s = kernel->state;
     norm_run r = run_of(s, run);
     float *mean = args[s->dst + 1], *variance = args[s->dst + 2];
-    (void)err;
     r.job.src = args[0];
     r.sum = s->isa->batch_norm_moments;
     share_sums(&r, run);
-    join_parts(&r, mean, variance);
+    LEATI_TRY(set_moments(&r, run, mean, variance, err));
     write_normalised(&r, args, mean, variance, run);
     return LEAT_OK;
 }
@@ -146,24 +164,40 @@ static leat_status run_apply(const leati_kernel *kernel, void *const *args, cons
     return LEAT_OK;
 }
 
-/* Sets the gradients with respect to gamma and beta (either may be NULL), and the per-channel factors of the
- * gradient with respect to src; backends/ref/batch_norm.c has the formula. */
-static void join_sums(const norm_run *r, const float *gamma, const float *variance, float *diff_gamma,
-                      float *diff_beta) {
+/* Sets the gradients with respect to gamma and beta (either may be NULL), and r->whole; backends/ref/batch_norm.c has
+ * the formula. */
+static void join_sums(const norm_run *r, const float *variance, float *diff_gamma, float *diff_beta) {
     const norm_state *s = r->s;
+    r->whole[0] = (double)s->rows;
     for (int64_t c = 0; c < s->channels; c++) {
         double inverse = 1 / sqrt((double)variance[c] + (double)s->epsilon), sum = 0, product = 0;
-        double scale = (gamma ? (double)gamma[c] : 1) * inverse, n = (double)s->rows;
         for (int t = 0; t < s->threads; t++) {
             sum += r->sums[2 * t * s->channels + c];
             product += r->sums[(2 * t + 1) * s->channels + c];
         }
         if (diff_beta) diff_beta[c] = (float)sum;
         if (diff_gamma) diff_gamma[c] = (float)(product * inverse);
+        r->whole[1 + c] = sum;
+        r->whole[1 + s->channels + c] = product;
+    }
+}
+
+/* Sets the per-channel factors of the gradient with respect to src; they follow from the sums of all ranks, if the node
+ * is synchronized. */
+static leat_status set_factors(const norm_run *r, const leati_run *run, const float *gamma,
+                               const float *variance, leat_error *err) {
+    const norm_state *s = r->s;
+    if (s->synchronized && run->exchange)
+        LEATI_TRY(leati_exchange_sum(run->exchange, r->whole, 1 + 2 * s->channels, err));
+    for (int64_t c = 0; c < s->channels; c++) {
+        const double inverse = 1 / sqrt((double)variance[c] + (double)s->epsilon), n = r->whole[0];
+        const double scale = (gamma ? (double)gamma[c] : 1) * inverse;
+        const double sum = r->whole[1 + c], product = r->whole[1 + s->channels + c];
         r->scale[c] = (float)scale;
         r->shift[c] = (float)(sum / n);
         r->src_factor[c] = (float)(scale * inverse * inverse * product / n);
     }
+    return LEAT_OK;
 }
 
 static leat_status run_backward(const leati_kernel *kernel, void *const *args, const leati_run *run,
@@ -171,7 +205,6 @@ static leat_status run_backward(const leati_kernel *kernel, void *const *args, c
     const norm_state *s = kernel->state;
     void *const *out = args + s->dst;
     norm_run r = run_of(s, run);
-    (void)err;
     r.job.src = args[0];
     r.job.mean = args[2];
     r.job.diff_dst = args[4];
@@ -181,7 +214,8 @@ static leat_status run_backward(const leati_kernel *kernel, void *const *args, c
     r.sum = s->isa->batch_norm_sums;
     r.write = s->isa->batch_norm_diff;
     share_sums(&r, run);
-    join_sums(&r, args[1], args[3], out[1], out[2]);
+    join_sums(&r, args[3], out[1], out[2]);
+    LEATI_TRY(set_factors(&r, run, args[1], args[3], err));
     if (r.job.diff) {
         r.job.diff_dst = r.job.diff;
         r.job.rectified = NULL;
@@ -239,6 +273,7 @@ static leat_status prepare(const leati_task *task, leati_kernel *kernel, char *w
     s->channels = src->shape[src->rank - 1];
     s->rows = count / s->channels;
     s->epsilon = task->attrs->batch_norm.epsilon;
+    s->synchronized = task->attrs->batch_norm.synchronized;
     s->f = task->attrs->post.function;
     s->has_f = task->attrs->post.kinds & LEATI_POST_FUNCTION;
     s->dst = task->input_count;

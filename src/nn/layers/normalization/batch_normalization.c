@@ -13,8 +13,9 @@ typedef struct config {
     int64_t axis; /* negative: from the end */
     double momentum, epsilon;
     bool center, scale;
-    bool as_keras3;   /* set for files of current Keras */
-    bool as_tf_keras; /* set for images in files of tf.keras: a frozen layer is that of current Keras */
+    bool synchronized; /* statistics over the samples of all ranks */
+    bool as_keras3;    /* set for files of current Keras */
+    bool as_tf_keras;  /* set for images in files of tf.keras: a frozen layer is that of current Keras */
     leati_weight_config beta, gamma;
     leati_initializer *moving_mean_initializer, *moving_variance_initializer;
 } config;
@@ -30,6 +31,11 @@ static const leati_field fields[] = {LEATI_FIELD(config, axis, LEATI_FIELD_INT, 
                                                  "\"zeros\""),
                                      LEATI_FIELD(config, moving_variance_initializer, LEATI_FIELD_INITIALIZER,
                                                  "\"ones\""),
+                                     {.key = "synchronized",
+                                      .kind = LEATI_FIELD_BOOL,
+                                      .offset = offsetof(config, synchronized),
+                                      .preset = "false",
+                                      .later = true},
                                      LEATI_AS_KERAS3_FIELD(config),
                                      {.key = "as_tf_keras",
                                       .kind = LEATI_FIELD_BOOL,
@@ -84,15 +90,28 @@ static weights weights_of(const leati_layer *layer, const leati_lowering *loweri
     return w;
 }
 
+/* True if the statistics are those of the samples of all ranks. */
+static bool is_synchronized(const config *c, const leati_lowering *lowering) {
+    return lowering->norms == LEATI_NORMS_JOINED ||
+           (lowering->norms == LEATI_NORMS_MARKED && c->synchronized);
+}
+
+/* Returns the number of rows behind the statistics of each channel. */
+static int64_t count_rows(const config *c, const leati_lowering *lowering, leati_value x) {
+    const leati_desc *desc = leati_graph_desc(lowering->graph, x);
+    int64_t channels = desc->rank > 0 ? desc->shape[desc->rank - 1] : 1;
+    int64_t rows = channels ? leati_desc_count(desc) / channels : 0;
+    if (!is_synchronized(c, lowering) || lowering->part_batch == 0) return rows;
+    return rows / lowering->part_batch * lowering->whole_batch;
+}
+
 /* Updates the moving averages.  Keras 2.3.1 first multiplies the variance of the batch by n / (n - (1 + epsilon));
  * current Keras does not. */
-static void update_averages(const leati_layer *layer, leati_graph *g, const weights *w, leati_value x,
-                            const leati_value *statistics) {
+static void update_averages(const leati_layer *layer, leati_lowering *lowering, const weights *w,
+                            leati_value x, const leati_value *statistics) {
     const config *c = layer->config;
-    const leati_desc *desc = leati_graph_desc(g, x);
-    int64_t channels = desc->rank > 0 ? desc->shape[desc->rank - 1] : 1;
-    int64_t per_channel = channels ? leati_desc_count(desc) / channels : 0;
-    float n = (float)per_channel;
+    leati_graph *g = lowering->graph;
+    float n = (float)count_rows(c, lowering, x);
     float correction = c->as_keras3 ? 1.0f : n / (n - (1.0f + (float)c->epsilon));
     leati_moving_average(g, w->mean, statistics[1], (float)c->momentum);
     leati_moving_average(g, w->variance, leati_linear(g, statistics[2], correction, 0.0f),
@@ -121,7 +140,7 @@ static leati_value normalise_masked(const leati_layer *layer, leati_lowering *lo
     leati_value y = leati_mul(g, leati_sub(g, x, statistics[1]), inverse);
     if (w.gamma != LEATI_NONE) y = leati_mul(g, y, w.gamma);
     if (w.beta != LEATI_NONE) y = leati_add(g, y, w.beta);
-    update_averages(layer, g, &w, x, statistics);
+    update_averages(layer, lowering, &w, x, statistics);
     return y;
 }
 
@@ -132,16 +151,22 @@ static leati_value normalise(const leati_layer *layer, leati_lowering *lowering,
     leati_graph *g = lowering->graph;
     weights w = weights_of(layer, lowering);
     leati_attrs attrs = {.batch_norm = {.epsilon = (float)c->epsilon}};
+    const bool synchronized = is_synchronized(c, lowering);
     const bool infers = (c->as_keras3 || c->as_tf_keras) && !leati_lowering_trains(lowering, layer);
     if (!leati_lowering_in_training(lowering) || infers) {
         leati_value apply_inputs[] = {x, w.gamma, w.beta, w.mean, w.variance};
         return leati_graph_node(g, LEATI_OP_BATCH_NORM_APPLY, &attrs, 5, apply_inputs, NULL);
     }
-    if (mask != LEATI_NONE && leati_lowering_trains(lowering, layer))
-        return normalise_masked(layer, lowering, x, mask);
+    const bool masked = mask != LEATI_NONE && leati_lowering_trains(lowering, layer);
+    if (masked && synchronized)
+        return leati_graph_fail(g, LEAT_ENOTSUP,
+                                "a synchronized BatchNormalization with a mask is not supported with several "
+                                "ranks: remove the mask, or leave out `synchronized`");
+    if (masked) return normalise_masked(layer, lowering, x, mask);
+    attrs.batch_norm.synchronized = synchronized;
     leati_value args[] = {x, w.gamma, w.beta}, out[LEATI_MAX_OUTPUTS];
     leati_value y = leati_graph_node(g, LEATI_OP_BATCH_NORM, &attrs, 3, args, out);
-    if (y >= 0 && leati_lowering_trains(lowering, layer)) update_averages(layer, g, &w, x, out);
+    if (y >= 0 && leati_lowering_trains(lowering, layer)) update_averages(layer, lowering, &w, x, out);
     return y;
 }
 
