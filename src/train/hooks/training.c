@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "dist/dist.h"
 #include "train/hooks/callback.h"
 #include "train/step/check.h"
 #include "train/step/meter.h"
@@ -124,17 +125,26 @@ static leat_status call_one(leat_training *training, const leat_callback *callba
     return leati_prefix(status, err, "%s %lld", name, (long long)index);
 }
 
-static leat_status call_all(leat_training *training, leati_hook hook, int64_t index, leat_logs *logs,
-                            leat_error *err) {
+static leat_status call_callbacks(leat_training *training, leati_hook hook, int64_t index, leat_logs *logs,
+                                  leat_error *err) {
     LEATI_TRY(call_one(training, &training->progress, hook, index, logs, err));
     for (int i = 0; i < training->callback_count; ++i)
         LEATI_TRY(call_one(training, &training->callbacks[i], hook, index, logs, err));
-    return call_one(training, &training->history, hook, index, logs, err);
+    return LEAT_OK;
+}
+
+/* Gives the histories of all ranks the logs of rank 0, to which callbacks such as ReduceLROnPlateau have added. */
+static leat_status share_logs(leat_training *training, leat_status status, leat_logs *logs, leat_error *err) {
+    LEATI_TRY(training->sync(training, status, err));
+    return leati_dist_broadcast(training->dist, logs, sizeof *logs, 0, err);
 }
 
 leat_status leati_training_call(leat_training *training, leati_hook hook, int64_t index, leat_logs *logs,
                                 leat_error *err) {
-    leat_status status = call_all(training, hook, index, logs, err);
+    leat_status status = call_callbacks(training, hook, index, logs, err);
+    if (training->sync && training->dist->size > 1 && hook == LEATI_HOOK_on_epoch_end)
+        LEATI_TRY(share_logs(training, status, logs, err));
+    if (status == LEAT_OK) status = call_one(training, &training->history, hook, index, logs, err);
     return training->sync ? training->sync(training, status, err) : status;
 }
 
