@@ -198,7 +198,7 @@ typedef struct leat_fit_options {
     /* 1: with several ranks, every BatchNormalization computes the statistics of the whole batch, as with
      * `synchronized` in Keras 3; 0 (default): only layers with `synchronized` do */
     int sync_batch_norm;
-    int unused; /* 0; the struct has no padding in it */
+    int bf16_gradients; /* 1: gradients travel between ranks as bfloat16, in half of the bytes; default 0 */
 } leat_fit_options;
 
 /** Zeroes the `size` bytes of *options, writes the defaults that the comments of the members give, and sets

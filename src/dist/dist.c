@@ -95,6 +95,13 @@ leat_status leati_dist_all_reduce(leat_dist *dist, float *values, size_t count, 
     return make(dist, &request, err);
 }
 
+leat_status leati_dist_all_reduce_bf16(leat_dist *dist, float *values, size_t count, leat_error *err) {
+    leati_dist_request request = {.op = LEATI_DIST_ALL_REDUCE_BF16,
+                                  .data = values,
+                                  .bytes = count * sizeof *values};
+    return make(dist, &request, err);
+}
+
 leat_status leati_dist_all_gather(leat_dist *dist, const void *mine, size_t bytes, void *all,
                                   leat_error *err) {
     leati_dist_request request = {.op = LEATI_DIST_ALL_GATHER, .data = all, .bytes = bytes, .mine = mine};

@@ -10,6 +10,9 @@
 
 typedef enum leati_dist_op {
     LEATI_DIST_ALL_REDUCE, /* replaces floats by their sums over all ranks; every rank gets the same bytes */
+    /* Like ALL_REDUCE, but the floats travel as bfloat16: each value is rounded to nearest even, the rounded values are
+     * added in f32 in the order of the ranks, and the sum is rounded again. */
+    LEATI_DIST_ALL_REDUCE_BF16,
     LEATI_DIST_ALL_GATHER, /* concatenates the bytes of all ranks, in the order of the ranks */
     LEATI_DIST_BROADCAST,  /* copies the bytes of rank `peer` to all ranks */
     LEATI_DIST_SEND,       /* sends bytes to rank `peer`, which receives them */
@@ -65,6 +68,7 @@ void leati_dist_describe(leati_dist_peer *out);
 
 /* Requests that are started and waited for.  Errors: as in leati_dist_class.wait. */
 leat_status leati_dist_all_reduce(leat_dist *dist, float *values, size_t count, leat_error *err);
+leat_status leati_dist_all_reduce_bf16(leat_dist *dist, float *values, size_t count, leat_error *err);
 leat_status leati_dist_all_gather(leat_dist *dist, const void *mine, size_t bytes, void *all,
                                   leat_error *err);
 leat_status leati_dist_broadcast(leat_dist *dist, void *data, size_t bytes, int root, leat_error *err);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One rank of a test of training: each net is trained by all ranks together, and by this process alone, and both must
- * end with the same weights and the same history: to 1e-6, and with the option "exact" to the byte. */
+ * end with the same weights and the same history: to 1e-6, with the option "exact" to the byte, and with the option
+ * "bf16" nearly. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -94,6 +95,8 @@ static const net nets[] = {
 
 static float features[SAMPLES * FEATURES], labels[SAMPLES * CLASSES], weights[SAMPLES];
 static int rank;
+static double tolerance = 1e-6;
+static bool bf16;
 
 static void check(leat_status status, const leat_error *err) {
     if (status == LEAT_OK) return;
@@ -170,6 +173,7 @@ static results train(leat_model *model, const net *n, leat_dist *dist) {
     options.threads = 1;
     options.seed = 11;
     options.validation = &validation;
+    options.bf16_gradients = bf16 && dist;
     options.sync_batch_norm = n->norms == JOINED;
     options.dist = dist;
     check(leat_model_fit(model, &arrays, BATCH, &options, &out.history, &err), &err);
@@ -185,7 +189,7 @@ static void fail(const net *n, const char *what, int index, double together, dou
 }
 
 static bool differs(double a, double b, bool exact) {
-    return exact ? a != b : !(fabs(a - b) <= 1e-6 * (1 + fabs(b)));
+    return exact ? a != b : !(fabs(a - b) <= tolerance * (1 + fabs(b)));
 }
 
 static void compare_weights(const net *n, const leat_model *a, const leat_model *b, bool exact) {
@@ -248,6 +252,10 @@ int main(int argc, char **argv) {
     leat_dist_options self = leat_dist_options_default();
     self.kind = LEAT_DIST_SELF;
     bool exact = argc > 1 && strcmp(argv[1], "exact") == 0;
+    if (argc > 1 && strcmp(argv[1], "bf16") == 0) {
+        bf16 = true;
+        tolerance = 0.05;
+    }
     check(leat_dist_open(&all, NULL, &err), &err);
     check(leat_dist_open(&one, &self, &err), &err);
     rank = leat_dist_rank(all);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "dist/dist.h"
+#include "tensor/bfloat16.h"
 
 static void require(bool is_right, const char *what) {
     if (is_right) return;
@@ -29,6 +30,39 @@ static void reduce(leat_dist *dist, size_t count) {
     for (size_t i = 0; i < count; ++i)
         require(values[i] == (float)(size * (int)(i % 100) + size * (size - 1) / 2), "the sum");
     require(values[count] == -1.0f, "the end of the sum");
+    free(values);
+}
+
+static float rounded(float x) {
+    return leati_bfloat16_to_float(leati_bfloat16_of_float(x));
+}
+
+/* The value number i of a rank, which bfloat16 does not hold exactly. */
+static float value_of(size_t i, int rank) {
+    return (float)((int)(i * 7919 % 2003) - 1000) / 317.0f * (float)(rank + 1);
+}
+
+/* Every rank gets the bytes that the rounded values, added in the order of the ranks, give after rounding. */
+static void reduce_bf16(leat_dist *dist, size_t count) {
+    leat_error err = {0};
+    const int size = leat_dist_size(dist), rank = leat_dist_rank(dist);
+    float *values = malloc((count + 1) * sizeof *values);
+    require(values != NULL, "memory");
+    for (size_t i = 0; i < count; ++i) values[i] = value_of(i, rank);
+    values[count] = -1.0f;
+    check(leati_dist_all_reduce_bf16(dist, values, count, &err), &err);
+    for (size_t i = 0; i < count; ++i) {
+        float sum = 0, exact = 0, sizes = 0;
+        for (int r = 0; r < size; ++r) {
+            sum += rounded(value_of(i, r));
+            exact += value_of(i, r);
+            sizes += value_of(i, r) < 0 ? -value_of(i, r) : value_of(i, r);
+        }
+        require(values[i] == rounded(sum), "the sum in bfloat16");
+        const float error = values[i] - exact, bound = sizes / 127.0f;
+        require(-bound <= error && error <= bound, "the error of a sum in bfloat16");
+    }
+    require(values[count] == -1.0f, "the end of the sum in bfloat16");
     free(values);
 }
 
@@ -77,6 +111,9 @@ int main(int argc, char **argv) {
     reduce(dist, 1);
     reduce(dist, 1000);
     reduce(dist, 300000);
+    reduce_bf16(dist, 1);
+    reduce_bf16(dist, 1001);
+    reduce_bf16(dist, (1 << 22) + 5); /* more than one piece */
     overlap(dist);
     exchange(dist);
     if (leat_dist_rank(dist) == 0) puts("all requests are right");

@@ -18,6 +18,8 @@ enum { SAMPLES = 20 };
 #define SYNCHRONIZED                                                                                         \
     "}}, {\"class_name\": \"BatchNormalization\", \"config\": {\"name\": \"n\", \"synchronized\": true"
 
+static bool rounds; /* fits send gradients as bfloat16 */
+
 typedef struct refusal {
     const char *batch, *options, *loss, *message, *metrics;
 } refusal;
@@ -45,6 +47,7 @@ static leat_status fit_with(const refusal *r, float *inputs, float *targets, int
     assert_int_equal(leat_dist_open(&dist, &self, err), LEAT_OK);
     training.verbose = 0;
     training.shuffle = LEAT_SHUFFLE_NONE;
+    training.bf16_gradients = rounds;
     training.dist = dist;
     leat_status status = leat_model_fit(model, &arrays, 10, &training, NULL, err);
     leat_dist_close(&dist);
@@ -94,6 +97,18 @@ static void the_rest_is_trained(void **state) {
     }
 }
 
+/* The sums of a deterministic model are exact. */
+static void rounded_gradients_are_refused_with_determinism(void **state) {
+    static float labels[SAMPLES * 2], inputs[SAMPLES * 4];
+    const refusal rounded = {"null", "", "mse", "", NULL};
+    leat_error err = {0};
+    (void)state;
+    rounds = true;
+    assert_int_equal(fit_with(&rounded, inputs, labels, 2, &err), LEAT_ENOTSUP);
+    rounds = false;
+    assert_non_null(strstr(err.message, "--bf16-gradients is not supported with --deterministic"));
+}
+
 /* The label of sample 13, the fourth of the second batch, is wrong; the batch is cut into 8 parts. */
 static void a_wrong_sample_is_named(void **state) {
     static float labels[SAMPLES], inputs[SAMPLES * 4];
@@ -110,6 +125,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_cannot_be_cut_is_refused),
         cmocka_unit_test(the_rest_is_trained),
+        cmocka_unit_test(rounded_gradients_are_refused_with_determinism),
         cmocka_unit_test(a_wrong_sample_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -93,22 +93,22 @@ static leat_status run_bwd(const leati_kernel *kernel, void *const *args, const 
     const norm_state *s = kernel->state;
     const float *src = args[0], *gamma = args[1], *mean = args[2], *variance = args[3];
     void *const *out = args + s->inputs;
-    double *whole = run->scratch, *sums = whole + 1, *sums_y = sums + s->channels;
+    double *whole = run->scratch, *sums = whole + 1, *products = sums + s->channels;
     float *diff_src = out[0], *diff_gamma = out[1], *diff_beta = out[2],
-          *diff = (float *)(void *)(sums_y + s->channels);
+          *diff = (float *)(void *)(products + s->channels);
     mask(s, args[4], s->inputs > 5 ? args[5] : NULL, s->inputs > 7 ? args[7] : NULL, diff);
     if (out[3]) memcpy(out[3], diff, (size_t)(s->rows * s->channels) * sizeof *diff);
     whole[0] = (double)s->rows;
     for (int64_t c = 0; c < s->channels; c++) {
-        double inverse = inverse_of(s, variance[c]), sum = 0, sum_y = 0;
+        double sum = 0, product = 0;
         for (int64_t i = c; i < s->rows * s->channels; i += s->channels) {
             sum += (double)diff[i];
-            sum_y += (double)diff[i] * ((double)src[i] - (double)mean[c]) * inverse;
+            product += (double)diff[i] * ((double)src[i] - (double)mean[c]);
         }
         if (diff_beta) diff_beta[c] = (float)sum;
-        if (diff_gamma) diff_gamma[c] = (float)sum_y;
+        if (diff_gamma) diff_gamma[c] = (float)(product * inverse_of(s, variance[c]));
         sums[c] = sum;
-        sums_y[c] = sum_y;
+        products[c] = product;
     }
     if (s->synchronized && run->exchange)
         LEATI_TRY(leati_exchange_sum(run->exchange, whole, 1 + 2 * s->channels, err));
@@ -117,7 +117,7 @@ static leat_status run_bwd(const leati_kernel *kernel, void *const *args, const 
         double scale = (gamma ? (double)gamma[c] : 1) * inverse, n = whole[0];
         for (int64_t i = c; diff_src && i < s->rows * s->channels; i += s->channels) {
             double y = ((double)src[i] - (double)mean[c]) * inverse;
-            diff_src[i] = (float)(scale * ((double)diff[i] - sums[c] / n - y * sums_y[c] / n));
+            diff_src[i] = (float)(scale * ((double)diff[i] - sums[c] / n - y * products[c] * inverse / n));
         }
     }
     return LEAT_OK;

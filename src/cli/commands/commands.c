@@ -56,6 +56,7 @@ static const cli_use fit_uses[] = {
     MAY(DIST),
     MAY(DIST_TIMEOUT),
     MAY(SYNC_BATCH_NORM),
+    MAY(BF16_GRADIENTS),
     MAY(INITIAL_EPOCH),
     MAY(VALIDATION_STEPS),
     MAY(VALIDATION_FREQ),

@@ -131,6 +131,8 @@ typedef enum cli_value {
     X(SYNC_BATCH_NORM, "--sync-batch-norm", CLI_FLAG, NULL, 0, 0, NULL,                                      \
       "with several ranks, BatchNormalization uses the statistics of the whole batch, not those of each "    \
       "rank's part")                                                                                         \
+    X(BF16_GRADIENTS, "--bf16-gradients", CLI_FLAG, NULL, 0, 0, NULL,                                        \
+      "send gradients between ranks as bfloat16: half of the bytes, but only 8 significant bits")            \
     X(NO_FOLD, "--no-fold", CLI_FLAG, NULL, 0, 0, NULL,                                                      \
       "in predictions, do not fold BatchNormalization into the weights of the convolution before it")        \
     X(DTYPE_POLICY, "--dtype-policy", CLI_TEXT, "POLICY", 0, 0, "MODEL's",                                   \

@@ -32,6 +32,8 @@ typedef struct leati_mpi_calls {
     int (*connect)(leati_mpi *mpi, int *rank, int *size);
     int (*all_reduce)(leati_mpi *mpi, float *values, int count, leati_mpi_request *request);
     int (*all_gather)(leati_mpi *mpi, const void *mine, int bytes, void *all, leati_mpi_request *request);
+    /* Gives rank r the block number r of `mine`, of `bytes` bytes, and gets the blocks for this rank. */
+    int (*all_to_all)(leati_mpi *mpi, const void *mine, int bytes, void *all, leati_mpi_request *request);
     int (*broadcast)(leati_mpi *mpi, void *data, int bytes, int root, leati_mpi_request *request);
     int (*barrier)(leati_mpi *mpi, leati_mpi_request *request);
     int (*send)(leati_mpi *mpi, const void *data, int bytes, int to, int tag, leati_mpi_request *request);

@@ -17,6 +17,7 @@
     X(Comm_size, (handle, int *))                                                                            \
     X(Iallreduce, (const void *, void *, int, handle, handle, handle, handle *))                             \
     X(Iallgather, (const void *, int, handle, void *, int, handle, handle, handle *))                        \
+    X(Ialltoall, (const void *, int, handle, void *, int, handle, handle, handle *))                         \
     X(Ibcast, (void *, int, handle, int, handle, handle *))                                                  \
     X(Ibarrier, (handle, handle *))                                                                          \
     X(Isend, (const void *, int, handle, int, int, handle, handle *))                                        \
@@ -105,6 +106,13 @@ static int all_gather(leati_mpi *mpi, const void *mine, int bytes, void *all, le
     return code;
 }
 
+static int all_to_all(leati_mpi *mpi, const void *mine, int bytes, void *all, leati_mpi_request *request) {
+    handle out, byte = constant(mpi, BYTE);
+    int code = CALL(Ialltoall)(mine, bytes, byte, all, bytes, byte, handle_of(mpi->comm), &out);
+    keep(&request->handle, out);
+    return code;
+}
+
 static int broadcast(leati_mpi *mpi, void *data, int bytes, int root, leati_mpi_request *request) {
     handle out;
     int code = CALL(Ibcast)(data, bytes, constant(mpi, BYTE), root, handle_of(mpi->comm), &out);
@@ -159,6 +167,6 @@ static void explain(leati_mpi *mpi, int code, char *out, size_t bytes) {
 
 #define LEATI_MPI_CALLS(its_name, its_title, its_file)                                                       \
     {                                                                                                        \
-        its_name, its_title, its_file, load, initialized, init, connect, all_reduce, all_gather, broadcast,  \
-            barrier, send, receive, test, abort_all, finalize, explain                                       \
+        its_name, its_title, its_file, load, initialized, init, connect, all_reduce, all_gather, all_to_all, \
+            broadcast, barrier, send, receive, test, abort_all, finalize, explain                            \
     }

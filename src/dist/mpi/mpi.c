@@ -18,9 +18,12 @@
 #include "dist/dist.h"
 #include "dist/mpi/calls.h"
 #include "dist/mpi/watch.h"
+#include "tensor/bfloat16.h"
 
 /* The largest piece of a request, in bytes: MPI counts in int, and between pieces the thread watches the ranks. */
 enum { PIECE = 1 << 28, TAG = 1 };
+/* The largest piece of a sum in bfloat16, in floats. */
+enum { HALF_PIECE = 1 << 22 };
 
 /* Connecting the ranks may take this many times the timeout of an answer: MPI starts slowly on many hosts. */
 enum { START_TIMEOUTS = 6 };
@@ -33,6 +36,8 @@ typedef struct mpi_dist {
     bool owns_mpi; /* this communicator has initialized MPI */
     int64_t timeout_ms;
     leati_watch watch; /* used by the thread */
+    uint16_t *halves;  /* of the thread: for sums in bfloat16; NULL: none yet */
+    size_t half_count; /* elements of `halves` */
     pthread_t thread;
     pthread_mutex_t lock; /* guards the members below, and `done` of requests */
     pthread_cond_t changed;
@@ -80,14 +85,64 @@ static int begin_piece(mpi_dist *d, const leati_dist_request *request, size_t of
     case LEATI_DIST_BROADCAST: return calls->broadcast(&d->mpi, data, bytes, request->peer, out);
     case LEATI_DIST_SEND: return calls->send(&d->mpi, data, bytes, request->peer, TAG, out);
     case LEATI_DIST_RECEIVE: return calls->receive(&d->mpi, data, bytes, request->peer, TAG, out);
+    case LEATI_DIST_ALL_REDUCE_BF16:
     case LEATI_DIST_BARRIER: break;
     }
     return calls->barrier(&d->mpi, out);
 }
 
+/* Adds up the block of this rank, whose values of all ranks are in `theirs`, and rounds the sums. */
+static void add_block(const uint16_t *theirs, size_t block, int size, uint16_t *out) {
+    for (size_t i = 0; i < block; ++i) {
+        float sum = 0;
+        for (int rank = 0; rank < size; ++rank)
+            sum += leati_bfloat16_to_float(theirs[(size_t)rank * block + i]);
+        out[i] = leati_bfloat16_of_float(sum);
+    }
+}
+
+/* Each rank adds up one block of the values, and all ranks gather the blocks. */
+static leat_status reduce_halves_piece(mpi_dist *d, float *values, size_t count, leat_error *err) {
+    const leati_mpi_calls *calls = d->mpi.calls;
+    const size_t ranks = (size_t)d->base.size, block = (count + ranks - 1) / ranks;
+    const int bytes = (int)(block * sizeof(uint16_t));
+    uint16_t *mine = d->halves, *theirs = mine + ranks * block, *sums = theirs + ranks * block;
+    leati_mpi_request request = {0};
+    for (size_t i = 0; i < count; ++i) mine[i] = leati_bfloat16_of_float(values[i]);
+    memset(mine + count, 0, (ranks * block - count) * sizeof *mine);
+    int code = calls->all_to_all(&d->mpi, mine, bytes, theirs, &request);
+    if (code) return fail_mpi(d, code, "MPI_Ialltoall", err);
+    LEATI_TRY(await(d, &request, "MPI_Ialltoall", err));
+    add_block(theirs, block, d->base.size, sums);
+    request = (leati_mpi_request){0};
+    code = calls->all_gather(&d->mpi, sums, bytes, mine, &request);
+    if (code) return fail_mpi(d, code, "MPI_Iallgather", err);
+    LEATI_TRY(await(d, &request, "MPI_Iallgather", err));
+    for (size_t i = 0; i < count; ++i) values[i] = leati_bfloat16_to_float(mine[i]);
+    return LEAT_OK;
+}
+
+static leat_status reduce_halves(mpi_dist *d, float *values, size_t count, leat_error *err) {
+    const size_t most = count < HALF_PIECE ? count : HALF_PIECE, ranks = (size_t)d->base.size,
+                 halves = (2 * ranks + 1) * ((most + ranks - 1) / ranks);
+    if (halves > d->half_count) {
+        leati_free(d->halves);
+        d->half_count = 0;
+        d->halves = leati_calloc(halves, sizeof *d->halves);
+        if (!d->halves) return leati_fail_memory(err, halves * sizeof *d->halves, "sums in bfloat16");
+        d->half_count = halves;
+    }
+    for (size_t at = 0; at < count; at += HALF_PIECE)
+        LEATI_TRY(
+            reduce_halves_piece(d, values + at, count - at < HALF_PIECE ? count - at : HALF_PIECE, err));
+    return LEAT_OK;
+}
+
 static leat_status execute(mpi_dist *d, const leati_dist_request *request, leat_error *err) {
-    static const char *const names[] = {"MPI_Iallreduce", "MPI_Iallgather", "MPI_Ibcast",
-                                        "MPI_Isend",      "MPI_Irecv",      "MPI_Ibarrier"};
+    static const char *const names[] = {"MPI_Iallreduce", "MPI_Ialltoall", "MPI_Iallgather", "MPI_Ibcast",
+                                        "MPI_Isend",      "MPI_Irecv",     "MPI_Ibarrier"};
+    if (request->op == LEATI_DIST_ALL_REDUCE_BF16)
+        return reduce_halves(d, request->data, request->bytes / sizeof(float), err);
     bool is_whole = request->op == LEATI_DIST_ALL_GATHER || request->op == LEATI_DIST_BARRIER;
     if (request->op == LEATI_DIST_ALL_GATHER && request->bytes > INT_MAX)
         return leati_fail(err, LEAT_ENOTSUP, "at most %d bytes of each rank can be gathered", INT_MAX);
@@ -288,6 +343,7 @@ static void destroy(mpi_dist *d) {
     pthread_mutex_destroy(&d->lock);
     leati_library_close(&d->mpi.library);
     leati_free(d->base.peers);
+    leati_free(d->halves);
     leati_free(d);
 }
 

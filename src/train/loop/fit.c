@@ -225,7 +225,8 @@ static leat_status prepare(leati_fit_loop *loop, leat_model *model, fit_task *ta
     const leat_fit_options *options = loop->options;
     LEATI_TRY(check_options(model, task->sequence, options, err));
     leat_training *training = &loop->training;
-    const leati_parallel_options parallel = {.joins_norms = options->sync_batch_norm != 0};
+    const leati_parallel_options parallel = {.joins_norms = options->sync_batch_norm != 0,
+                                             .bf16 = options->bf16_gradients != 0};
     const bool leads =
         leat_dist_rank(options->dist) == 0; /* the other ranks call no hooks and print nothing */
     if (leads)

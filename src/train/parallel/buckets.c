@@ -28,7 +28,8 @@ leat_status leati_buckets_measure(leati_buckets *b, leat_dist *dist, float *valu
         for (size_t i = 0; i < size; ++i) values[i] = 0;
         for (int round = 0; round < rounds; ++round) {
             const int64_t start = leati_now_ns();
-            LEATI_TRY(leati_dist_all_reduce(dist, values, size, err));
+            LEATI_TRY(b->bf16 ? leati_dist_all_reduce_bf16(dist, values, size, err)
+                              : leati_dist_all_reduce(dist, values, size, err));
             const int64_t time = leati_now_ns() - start;
             if (round == 0 || time < ns[tried]) ns[tried] = time;
         }
@@ -54,7 +55,7 @@ void leati_buckets_ready(leati_buckets *b, size_t from) {
         const size_t end = b->count - (size_t)b->started * b->size, start = end > b->size ? end - b->size : 0;
         if (start < from) return;
         leati_dist_request *request = &b->requests[b->started++];
-        *request = (leati_dist_request){.op = LEATI_DIST_ALL_REDUCE,
+        *request = (leati_dist_request){.op = b->bf16 ? LEATI_DIST_ALL_REDUCE_BF16 : LEATI_DIST_ALL_REDUCE,
                                         .data = b->values + start,
                                         .bytes = (end - start) * sizeof *b->values};
         b->dist->class->start(b->dist, request);

@@ -11,6 +11,7 @@ enum { LEATI_BUCKETS_MAX = 64 };
 typedef struct leati_buckets {
     leat_dist *dist;    /* borrowed */
     float *values;      /* borrowed, from leati_buckets_begin to leati_buckets_finish */
+    bool bf16;          /* the sums travel as bfloat16 */
     size_t count, size; /* floats of all values, and of a bucket; size 0: not measured yet */
     int started, total; /* buckets */
     int64_t busy_ns;    /* time of the sums that leati_buckets_finish has waited for, in all calls */

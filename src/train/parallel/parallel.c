@@ -96,6 +96,12 @@ leat_status leati_parallel_init(leati_parallel *p, leat_dist *dist, leat_model *
     if (mode == LEATI_TRAIN && p->parts > 1)
         p->norms = options->joins_norms ? LEATI_NORMS_JOINED : LEATI_NORMS_MARKED;
     leati_trainer *trainer = NULL;
+    p->buckets.bf16 = options && options->bf16;
+    if (p->deterministic && p->buckets.bf16)
+        return leati_fail(
+            err, LEAT_ENOTSUP,
+            "--bf16-gradients is not supported with --deterministic, which adds up the gradients of "
+            "8 parts in float32, however many ranks have them: leave out one of both");
     LEATI_TRY(leati_trainer_of(model, &trainer, err));
     LEATI_TRY(check_model(p, mode, err));
     p->width = leati_meter_width(model);

@@ -73,11 +73,12 @@ typedef struct leati_parallel_batch {
 /* Options of a fit for its ranks. */
 typedef struct leati_parallel_options {
     bool joins_norms; /* all normalizations are synchronized, not only those with `synchronized` */
+    bool bf16;        /* gradients travel as bfloat16 */
 } leati_parallel_options;
 
 /* Checks that several ranks can run the model in this mode.  leati_parallel_fini also frees what a failure leaves.
  * Errors: LEAT_ENOTSUP stateful layers, an input with a fixed batch size, a custom metric, a GPU, or a deterministic
- * model with more than LEATI_PARALLEL_PARTS ranks; LEAT_ENOMEM. */
+ * model with more than LEATI_PARALLEL_PARTS ranks or with options->bf16; LEAT_ENOMEM. */
 leat_status leati_parallel_init(leati_parallel *parallel, leat_dist *dist, leat_model *model, leati_mode mode,
                                 const leati_parallel_options *options, leat_error *err);
 void leati_parallel_fini(leati_parallel *parallel);
