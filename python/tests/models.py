@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
 
 import numpy
@@ -20,6 +21,27 @@ def run_python(text, **options):
     environment = dict(os.environ, PYTHONPATH=os.pathsep.join([os.path.dirname(__file__), *filter(None, sys.path)]))
     pipes = dict(stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     return subprocess.Popen([sys.executable, "-c", text], env=environment, **pipes, **options)
+
+
+def run_all(*functions):
+    """Runs functions in threads at the same time, and raises the first exception."""
+    errors = []
+    start = threading.Barrier(len(functions))
+
+    def run(function):
+        start.wait()
+        try:
+            function()
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=(function,)) for function in functions]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
 
 
 def dense(units, activation="linear", name="dense", **more):

@@ -69,9 +69,12 @@ def kill_storm(kills):
 
     def kill():
         generator = random.Random(4)
-        # On a busy machine a worker needs longer to begin; ten that have not begun in a row are an error.
-        pause = 0.02 * max(1, os.getloadavg()[0] / len(os.sched_getaffinity(0)))
-        while not stop.wait(generator.random() * pause):
+
+        def pause():
+            # On a busy machine a worker needs longer to begin; ten that have not begun in a row are an error.
+            return generator.random() * 0.02 * max(1, os.getloadavg()[0] / len(os.sched_getaffinity(0)))
+
+        while not stop.wait(pause()):
             found = workers()
             for pid in generator.sample(found, min(1, len(found))):
                 try:
@@ -82,13 +85,15 @@ def kill_storm(kills):
     with leat.Feed(data, seed=seed, workers=2, shuffle=True, max_deaths=1 << 30) as feed:
         killer = threading.Thread(target=kill)
         killer.start()
-        while feed.stats()["worker_deaths"] < kills:
-            for batch in feed:
-                digest.update(pickle.dumps(batch))
-                time.sleep(0.001)
-            passes += 1
-        stop.set()
-        killer.join()
+        try:
+            while feed.stats()["worker_deaths"] < kills:
+                for batch in feed:
+                    digest.update(pickle.dumps(batch))
+                    time.sleep(0.001)
+                passes += 1
+        finally:
+            stop.set()
+            killer.join()
         deaths = feed.stats()["worker_deaths"]
     with leat.Feed(data, seed=seed, workers=0, shuffle=True) as feed:
         for _ in range(passes):
@@ -195,7 +200,7 @@ def all_faults(_):
                 expect("os._exit, always", "exits_hard", leat.WorkerError),
                 expect("a segmentation fault, once", "segfaults", 12, once()),
                 expect("a segmentation fault, always", "segfaults", leat.WorkerError),
-                expect("an endless loop, once", "loops", 12, once(), timeout=0.5),
+                expect("an endless loop, once", "loops", 12, once(), timeout=3),
                 expect("an endless loop, always", "loops", leat.LateError, timeout=0.5),
                 expect("a batch that cannot be pickled", "returns_lock", TypeError),
                 expect("another shape in each batch", "returns_any_shape", 12),
@@ -205,7 +210,7 @@ def all_faults(_):
                 expect("a batch of 300 MB", "returns_much", 12, once()),
                 expect("a state that changes", "changes_itself", 12),
                 expect("threads that go on", "starts_threads", 12),
-                expect("a worker that stops itself, with a deadline", "stops_itself", 12, once(), timeout=0.5),
+                expect("a worker that stops itself, with a deadline", "stops_itself", 12, once(), timeout=3),
                 expect("a recursion without end", "recurses", RecursionError),
                 expect("no memory", "lacks_memory", MemoryError),
             ]

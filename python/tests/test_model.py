@@ -547,7 +547,7 @@ class Errors(unittest.TestCase):
         inside, done = threading.Event(), threading.Event()
 
         def other():
-            inside.wait(10)
+            inside.wait(60)
             for call in (lambda: self.model.predict(self.x), self.model.close):
                 try:
                     call()
@@ -558,7 +558,7 @@ class Errors(unittest.TestCase):
 
         def hold(*arguments):
             inside.set()
-            done.wait(10)
+            done.wait(60)
 
         thread = threading.Thread(target=other)
         thread.start()
@@ -635,7 +635,7 @@ class Errors(unittest.TestCase):
         self.assertEqual(process.stdout.readline(), "begun\n")
         time.sleep(0.5)
         process.send_signal(signal.SIGINT)
-        text, _ = process.communicate(timeout=30)
+        text, _ = process.communicate(timeout=120)
         self.assertEqual((text, process.returncode), ("interrupted (4096, 2)\n", 0))
 
     def test_end_of_the_program(self):
@@ -658,7 +658,7 @@ class Errors(unittest.TestCase):
         )
         for busy in (False, True):
             process = run_python(text % busy)
-            out, _ = process.communicate(timeout=60)
+            out, _ = process.communicate(timeout=120)
             self.assertEqual((out, process.returncode), ("end\n", 0))
 
 

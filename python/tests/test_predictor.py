@@ -9,7 +9,7 @@ import weakref
 import numpy
 
 import leat
-from models import data, lstm, mlp, two_inputs
+from models import data, lstm, mlp, run_all, two_inputs
 
 
 class Predictor(unittest.TestCase):
@@ -155,22 +155,14 @@ class Predictor(unittest.TestCase):
 
     def test_a_predictor_in_each_thread(self):
         expected = self.model.predict(self.x)
-        failures = []
 
         def act():
             with leat.Predictor(self.model, release_gil=True) as predict:
                 for _ in range(20):
                     for i in range(len(self.x)):
-                        got = predict(self.x[i : i + 1])
-                        if abs(got - expected[i]).max() > 1e-6:
-                            failures.append(i)
+                        numpy.testing.assert_allclose(predict(self.x[i : i + 1])[0], expected[i], atol=1e-6)
 
-        threads = [threading.Thread(target=act) for _ in range(3)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        self.assertEqual(failures, [])
+        run_all(act, act, act)
 
     def test_one_predictor_in_two_threads(self):
         model = mlp(hidden=60000)

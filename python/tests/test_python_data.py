@@ -2,6 +2,7 @@
 """Data of Python in fit: it is taken ahead of the steps, and ends, fails and stops like other data."""
 
 import itertools
+import re
 import threading
 import time
 import unittest
@@ -113,29 +114,32 @@ class PythonData(unittest.TestCase):
         self.assertEqual(len(self.model.fit(self.x, self.y, verbose=0).epoch), 1)
 
     def test_stop_training_ends_a_wait_for_data(self):
-        begun = threading.Event()
-        note = leat.callbacks.LambdaCallback(on_train_batch_end=lambda *_: begun.set())
+        begun, ended = threading.Event(), threading.Event()
+        note = leat.callbacks.LambdaCallback(
+            on_train_batch_end=lambda *_: begun.set(), on_train_end=lambda *_: ended.set()
+        )
+        outcome = []
 
         def stop():
-            begun.wait()
-            time.sleep(0.1)
+            begun.wait(60)
+            time.sleep(0.1)  # The fit waits for data now, most likely.
             self.model.stop_training = True
+            outcome.append(ended.wait(60))
+            gate.set()  # The end of the fit waits for a worker thread.
 
         class Waits(Slow):
             def __getitem__(self, index):
                 if index:
-                    gate.wait(60)
+                    gate.wait(120)
                 return Sequence.__getitem__(self, index)
 
         gate = threading.Event()
         self.addCleanup(gate.set)
         thread = threading.Thread(target=stop)
         thread.start()
-        timer = threading.Timer(3, gate.set)  # The end of the fit waits for a worker thread.
-        timer.start()
         history = self.model.fit(Waits(self.x, self.y), verbose=0, shuffle=False, callbacks=[note], epochs=5)
         thread.join()
-        timer.cancel()
+        self.assertEqual(outcome, [True])
         self.assertTrue(history.stop_reason)
         self.assertTrue(self.model.stop_training)
 
@@ -147,7 +151,8 @@ class PythonData(unittest.TestCase):
 
         verdict = self.model.fit(Costly(self.x, self.y), verbose=0).verdict
         self.assertRegex(verdict, r"Training waited \d+ % of the time for data .* bound by data")
-        self.assertRegex(verdict, r"a batch takes 5\d\.\d\d ms of a worker. About \d+ workers would be enough")
+        self.assertRegex(verdict, r"a batch takes \d+\.\d\d ms of a worker. About \d+ workers would be enough")
+        self.assertGreaterEqual(float(re.search(r"a batch takes (\S+) ms", verdict).group(1)), 50)
         verdict = self.model.fit(Costly(self.x, self.y), verbose=0, workers=0).verdict
         self.assertIn("Batches are made between the steps: workers=", verdict)
 
@@ -168,7 +173,7 @@ class TheEnd(unittest.TestCase):
     def run_program(self, text, expected):
         head = "import leat, models, os, threading\nx, y = models.data(256)\nmodel = models.mlp()\n"
         process = run_python(head + text)
-        out, _ = process.communicate(timeout=60)
+        out, _ = process.communicate(timeout=200)
         self.assertEqual((out, process.returncode), (expected, 0))
 
     def test_the_program_ends_during_a_fit(self):
@@ -220,7 +225,7 @@ class TheEnd(unittest.TestCase):
             "        pages = int(file.read().split()[1])\n"
             "    return threading.active_count(), len(os.listdir('/proc/self/fd')), pages\n"
             "first, last = repeat(50), repeat(200)\n"
-            "assert last[:2] == first[:2], (first, last)\n"
+            "assert last[0] <= first[0] and last[1] <= first[1], (first, last)\n"
             "assert last[2] < 1.05 * first[2], (first, last)\n"
             "print('end')\n",
             "end\n",

@@ -8,28 +8,7 @@ import unittest
 import numpy
 
 import leat
-from models import data, mlp
-
-
-def run_all(*functions):
-    """Runs functions in threads at the same time, and raises the first exception."""
-    errors = []
-    start = threading.Barrier(len(functions))
-
-    def run(function):
-        start.wait()
-        try:
-            function()
-        except BaseException as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=run, args=(function,)) for function in functions]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise errors[0]
+from models import data, mlp, run_all
 
 
 class Threads(unittest.TestCase):
@@ -77,22 +56,30 @@ class Threads(unittest.TestCase):
     def test_one_predictor_in_four_threads(self):
         """Calls at the same time are refused or right, and the predictor can be closed at any moment."""
         expected = self.model.predict(self.x[:1])
-        counts = {"right": 0, "busy": 0, "closed": 0}
+        counts = {"right": 0, "busy": 0, "closed": 0, "ended": 0}
+        lock = threading.Lock()
         predict = leat.Predictor(self.model, release_gil=True)
 
+        def count(name):
+            with lock:
+                counts[name] += 1
+
         def call():
-            for _ in range(500):
-                try:
-                    numpy.testing.assert_array_equal(predict(self.x[:1]), expected)
-                    counts["right"] += 1
-                except leat.BusyError:
-                    counts["busy"] += 1
-                except leat.Error as error:
-                    self.assertIn("closed", str(error))
-                    counts["closed"] += 1
+            try:
+                for _ in range(500):
+                    try:
+                        numpy.testing.assert_array_equal(predict(self.x[:1]), expected)
+                        count("right")
+                    except leat.BusyError:
+                        count("busy")
+                    except leat.Error as error:
+                        self.assertIn("closed", str(error))
+                        count("closed")
+            finally:
+                count("ended")
 
         def close():
-            while counts["right"] < 50:
+            while counts["right"] < 50 and counts["ended"] < 3:
                 time.sleep(0.001)
             while not predict.closed:
                 try:
