@@ -12,7 +12,8 @@ import numpy
 
 import leat
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+# tools/wheel runs copies of these files outside of the repository.
+ROOT = os.environ.get("LEAT_REPOSITORY") or os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 GOLDEN = os.path.join(ROOT, "tests", "golden", "files")
 
 
