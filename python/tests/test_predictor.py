@@ -156,13 +156,15 @@ class Predictor(unittest.TestCase):
     def test_a_predictor_in_each_thread(self):
         expected = self.model.predict(self.x)
 
-        def act():
-            with leat.Predictor(self.model, release_gil=True) as predict:
+        def act(predict):
+            with predict:
                 for _ in range(20):
                     for i in range(len(self.x)):
                         numpy.testing.assert_allclose(predict(self.x[i : i + 1])[0], expected[i], atol=1e-6)
 
-        run_all(act, act, act)
+        # To make a predictor is a call of the model, which serves one thread at a time.
+        predictors = [leat.Predictor(self.model, release_gil=True) for _ in range(3)]
+        run_all(*(lambda predict=predict: act(predict) for predict in predictors))
 
     def test_one_predictor_in_two_threads(self):
         model = mlp(hidden=60000)
