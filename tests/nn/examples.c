@@ -358,38 +358,39 @@ const example examples[] = {
     {"RandomColorJitter",
      "\"value_range\": [0, 1], \"brightness_factor\": [0.1, 0.2], \"contrast_factor\": [0.1, 0.2], "
      "\"saturation_factor\": [0.1, 0.2], \"hue_factor\": [0.1, 0.2], \"data_format\": \"channels_first\"",
-     {IMAGE}},
+     {{3, {3, 6, 7}}}},
+    {"RandomColorJitter", "\"contrast_factor\": 0.5, \"value_range\": [-9, 9]", {IMAGE}},
     {"RandomContrast",
      "\"factor\": [-0.2, 0.2], \"value_range\": [0, 1], \"data_format\": \"channels_first\"",
      {IMAGE}},
     {"RandomCrop", "\"height\": 6, \"width\": 7", {IMAGE}},
     {"RandomElasticTransform",
-     "\"factor\": [-0.2, 0.2], \"scale\": [0.1, 0.5], \"interpolation\": \"nearest\", \"fill_mode\": "
+     "\"factor\": [0.5, 1.0], \"scale\": [0.1, 0.5], \"interpolation\": \"nearest\", \"fill_mode\": "
      "\"constant\", \"fill_value\": 0.5, \"value_range\": [0, 1], \"data_format\": \"channels_first\"",
      {IMAGE}},
     {"RandomErasing",
-     "\"factor\": [-0.2, 0.2], \"scale\": [0.1, 0.5], \"fill_value\": 0.5, \"value_range\": [0, 1], "
+     "\"factor\": [0.5, 1.0], \"scale\": [0.1, 0.5], \"fill_value\": 0.5, \"value_range\": [0, 1], "
      "\"data_format\": \"channels_first\"",
      {IMAGE}},
     {"RandomFlip", "\"mode\": \"horizontal\"", {IMAGE}},
     {"RandomFlip", "\"mode\": \"vertical\", \"data_format\": \"channels_first\"", {IMAGE}},
     {"RandomGaussianBlur",
-     "\"factor\": [-0.2, 0.2], \"kernel_size\": [3, 5], \"sigma\": 0.5, \"value_range\": [0, 1], "
+     "\"factor\": [0.5, 1.0], \"kernel_size\": [3, 5], \"sigma\": 0.5, \"value_range\": [0, 1], "
      "\"data_format\": \"channels_first\"",
      {IMAGE}},
     {"RandomGrayscale", "\"factor\": 0.25, \"data_format\": \"channels_first\"", {{3, {3, 6, 7}}}},
     {"RandomHue",
      "\"factor\": [-0.2, 0.2], \"value_range\": [0, 1], \"data_format\": \"channels_first\"",
-     {IMAGE}},
+     {{3, {3, 6, 7}}}},
     {"RandomInvert",
      "\"factor\": [-0.2, 0.2], \"value_range\": [0, 1], \"data_format\": \"channels_first\"",
      {IMAGE}},
     {"RandomPerspective",
-     "\"factor\": [-0.2, 0.2], \"scale\": [0.1, 0.5], \"interpolation\": \"nearest\", \"fill_value\": 0.5, "
+     "\"factor\": [0.5, 1.0], \"scale\": 0.5, \"interpolation\": \"nearest\", \"fill_value\": 0.5, "
      "\"data_format\": \"channels_first\"",
      {IMAGE}},
     {"RandomPosterization",
-     "\"factor\": [-0.2, 0.2], \"value_range\": [0, 1], \"data_format\": \"channels_first\"",
+     "\"factor\": [2, 6], \"value_range\": [0, 1], \"data_format\": \"channels_first\"",
      {IMAGE}},
     {"RandomRotation",
      "\"factor\": [-0.2, 0.2], \"fill_mode\": \"constant\", \"fill_value\": 0.5, \"interpolation\": "
@@ -397,9 +398,9 @@ const example examples[] = {
      {IMAGE}},
     {"RandomSaturation",
      "\"factor\": [-0.2, 0.2], \"value_range\": [0, 1], \"data_format\": \"channels_first\"",
-     {IMAGE}},
+     {{3, {3, 6, 7}}}},
     {"RandomSharpness",
-     "\"factor\": [-0.2, 0.2], \"value_range\": [0, 1], \"data_format\": \"channels_first\"",
+     "\"factor\": [0.1, 0.9], \"value_range\": [0, 1], \"data_format\": \"channels_first\"",
      {IMAGE}},
     {"RandomShear",
      "\"x_factor\": [0.1, 0.2], \"y_factor\": [0.1, 0.2], \"interpolation\": \"nearest\", \"fill_mode\": "

@@ -29,8 +29,6 @@ int example_output_count(const example *e);
  * other layers. */
 int example_classes(const example *e);
 bool example_is_input_layer(const example *e);
-/* Returns true for a layer that leat refuses to train with: the random layers for images but RandomFlip. */
-bool example_only_predicts(const example *e);
 /* Returns true for a layer through which no gradient flows. */
 bool example_stops_gradients(const example *e);
 

@@ -14,7 +14,7 @@
 #include "nn/run.h"
 #include "support/golden.h"
 
-enum { MOST = 3 * 5 * 7 * 2 };
+enum { MOST = 600 };
 
 static const char *const cases[] = {"rotation", "translation", "zoom", "shear"};
 static const char *const modes[] = {"reflect", "wrap", "constant", "nearest"};
@@ -33,6 +33,13 @@ static void open_case(golden *g, leati_change *change, const char *name) {
                              .lowest = (float)json_number_value(json_array_get(range, 0)),
                              .highest = (float)json_number_value(json_array_get(range, 1))};
     while (strcmp(mode, modes[change->fill_mode]) != 0) ++change->fill_mode;
+    for (size_t i = 0; i < 2; ++i)
+        change->taps[i] =
+            (int32_t)json_integer_value(json_array_get(json_object_get(options, "kernel_size"), i));
+    const json_t *fill = json_object_get(options, "fill_value");
+    change->fill_count = json_is_array(fill) ? 3 : 1;
+    for (size_t i = 0; i < 3; ++i)
+        change->fills[i] = (float)json_number_value(json_is_array(fill) ? json_array_get(fill, i) : fill);
 }
 
 /* The derivative of the sum of `weights` times the changed image with respect to pixel i, by a finite difference. */
@@ -57,10 +64,21 @@ static void check_gradient(const leati_change *change, const leati_image_size *s
     for (int64_t i = 0; i < count; ++i) weights[i] = (float)(i * 7 % 11 - 5) / 5;
     leati_change_image_back(change, size, x, weights, gradient);
     for (int64_t i = 0; i < count; i += 9) {
-        const double want = difference(change, size, x, i, weights);
+        const double want = change->kind == LEATI_POSTERIZE ? 0 : difference(change, size, x, i, weights);
         if (!(fabs((double)gradient[i] - want) < 2e-3))
             fail_msg("%s: gradient %lld is %g, expected %g", name, (long long)i, (double)gradient[i], want);
     }
+}
+
+/* Makes the displacements of image i from the numbers that Keras used. */
+static void set_field(leati_change *change, const leati_image_size *size, const golden *g, int64_t i,
+                      float field[MOST]) {
+    const leat_tensor noise = test_npz_get(g->npz, "noise");
+    const int64_t pixels = size->height * size->width;
+    float numbers[MOST];
+    memcpy(numbers, (const float *)noise.data + i * pixels, (size_t)pixels * sizeof(float));
+    leati_elastic_field(change, size, numbers, field);
+    change->field = field;
 }
 
 static void check_case(const char *name) {
@@ -71,11 +89,14 @@ static void check_case(const char *name) {
     const leat_tensor amounts = test_npz_get(g.npz, "amounts");
     const leati_image_size size = {x.shape[1], x.shape[2], x.shape[3]};
     const int64_t count = size.height * size.width * size.channels;
-    float changed[MOST];
+    const int64_t numbers = amounts.shape[1];
+    float changed[MOST], field[MOST];
+    assert_true(numbers <= LEATI_CHANGE_AMOUNTS);
     assert_true(x.shape[0] * count <= MOST);
     for (int64_t i = 0; i < x.shape[0]; ++i) {
         const float *image = (const float *)x.data + i * count;
-        memcpy(change.amount, (const float *)amounts.data + 2 * i, sizeof change.amount);
+        memcpy(change.amount, (const float *)amounts.data + numbers * i, (size_t)numbers * sizeof(float));
+        if (change.kind == LEATI_ELASTIC) set_field(&change, &size, &g, i, field);
         leati_change_image(&change, &size, image, changed + i * count);
         check_gradient(&change, &size, image, name);
     }
@@ -92,6 +113,38 @@ static void images_are_moved_as_in_keras(void **state) {
                 snprintf(name, sizeof name, "%s_%s_%s", cases[i], modes[mode], interpolations[kind]);
                 check_case(name);
             }
+}
+
+static void colours_are_changed_as_in_keras(void **state) {
+    (void)state;
+    check_case("hue");
+    check_case("hue_range");
+    check_case("saturation");
+    check_case("saturation_range");
+    check_case("posterization");
+    check_case("posterization_range");
+}
+
+static void images_are_filtered_as_in_keras(void **state) {
+    (void)state;
+    check_case("sharpness");
+    check_case("blur_3");
+    check_case("blur_5");
+    check_case("erasing");
+    check_case("erasing_colour");
+}
+
+static void images_are_distorted_as_in_keras(void **state) {
+    (void)state;
+    check_case("perspective_bilinear");
+    check_case("perspective_nearest");
+    check_case("elastic_large");
+    for (int mode = 0; mode < 4; ++mode)
+        for (int kind = 0; kind < 2; ++kind) {
+            char name[64];
+            snprintf(name, sizeof name, "elastic_%s_%s", modes[mode], interpolations[kind]);
+            check_case(name);
+        }
 }
 
 static void values_are_changed_as_in_keras(void **state) {
@@ -173,6 +226,55 @@ static void constant_images_stay(void **state) {
     }
 }
 
+/* A box of 2 x 2 pixels is erased in each image, at different positions. */
+static void boxes_are_erased(void **state) {
+    (void)state;
+    static const char config[] = "{\"name\": \"e\", \"factor\": [1, 1], \"scale\": [0.25, 0.25], "
+                                 "\"fill_value\": 5}";
+    static const char half[] = "{\"name\": \"e\", \"factor\": [0.5, 0.5], \"value_range\": [2, 3]}";
+    static float x[SAMPLES * IMAGE], y[SAMPLES * IMAGE];
+    int first = 0, noise = 0;
+    train_layer("RandomErasing", config, x, y, 1);
+    for (int i = 0; i < SAMPLES; ++i) {
+        int erased = 0;
+        for (int k = 0; k < IMAGE; ++k) erased += y[i * IMAGE + k] == 5.0f;
+        assert_int_equal(erased, 4);
+        first += y[i * IMAGE + SIDE + 1] == 5.0f;
+    }
+    assert_in_range(first, SAMPLES * 15 / 100, SAMPLES * 35 / 100);
+    train_layer("RandomErasing", half, x, y, 1);
+    for (int i = 0; i < SAMPLES; ++i) {
+        bool erased = false;
+        for (int k = 0; k < IMAGE; ++k) {
+            const float value = y[i * IMAGE + k];
+            assert_true(value == 0 || (value >= 2 && value <= 3));
+            erased = erased || value != 0;
+        }
+        noise += erased;
+    }
+    assert_in_range(noise, SAMPLES / 4, SAMPLES * 6 / 10); /* a small box may lie between pixels */
+}
+
+/* The highest number of bits is excluded; half of the images is distorted. */
+static void numbers_are_drawn_from_the_range(void **state) {
+    (void)state;
+    static float x[SAMPLES * IMAGE], y[SAMPLES * IMAGE];
+    int two = 0, moved = 0;
+    for (int i = 0; i < SAMPLES * IMAGE; ++i) x[i] = 255;
+    train_layer("RandomPosterization", "{\"name\": \"p\", \"factor\": [2, 4]}", x, y, 1);
+    for (int i = 0; i < SAMPLES; ++i) {
+        assert_true(y[i * IMAGE] == 192.0f || y[i * IMAGE] == 224.0f);
+        two += y[i * IMAGE] == 192.0f;
+    }
+    assert_in_range(two, SAMPLES * 4 / 10, SAMPLES * 6 / 10);
+    for (int i = 0; i < SAMPLES * IMAGE; ++i) x[i] = (float)(i * 37 % 256);
+    train_layer("RandomSharpness", "{\"name\": \"s\", \"factor\": [0.5, 0.5]}", x, y, 1);
+    for (int i = 0; i < SAMPLES * IMAGE; ++i) assert_true(fabs((double)y[i] - (double)x[i]) < 1e-3);
+    train_layer("RandomPerspective", "{\"name\": \"p\", \"factor\": [0.5, 0.5]}", x, y, 1);
+    for (int i = 0; i < SAMPLES; ++i) moved += memcmp(x + i * IMAGE, y + i * IMAGE, IMAGE * sizeof *x) != 0;
+    assert_in_range(moved, SAMPLES * 4 / 10, SAMPLES * 6 / 10);
+}
+
 static void check_refused(const char *class_name, const char *config, const char *message) {
     const leati_layer_reader reader = leati_layer_reader_for(NULL);
     leat_error err = {0};
@@ -194,14 +296,29 @@ static void wrong_options_are_refused(void **state) {
     check_refused("RandomZoom", "{\"name\": \"r\", \"height_factor\": [0.1]}", "height_factor: expected");
     check_refused("RandomZoom", "{\"name\": \"r\", \"height_factor\": 0.1, \"fill_mode\": \"mirror\"}",
                   "fill_mode: expected one of Keras's names");
+    check_refused("RandomPosterization", "{\"name\": \"r\", \"factor\": 9}",
+                  "factor: expected a number from 1");
+    check_refused("RandomPosterization", "{\"name\": \"r\", \"factor\": [0, 0.5]}", "numbers of bits from 1");
+    check_refused("RandomGaussianBlur", "{\"name\": \"r\", \"kernel_size\": 4}",
+                  "kernel_size: expected an odd");
+    check_refused("RandomErasing", "{\"name\": \"r\", \"fill_value\": [1, 2]}", "fill_value: expected null");
+    check_refused("RandomPerspective", "{\"name\": \"r\", \"scale\": 2}", "scale: expected a number");
+    check_refused("RandomColorJitter", "{\"name\": \"r\", \"hue_factor\": 2}", "hue_factor: expected");
     check_refused("RandomBrightness", "{\"name\": \"r\", \"factor\": 0.1, \"value_range\": [1]}",
                   "value_range: expected a list of two numbers");
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(images_are_moved_as_in_keras),   cmocka_unit_test(values_are_changed_as_in_keras),
-        cmocka_unit_test(every_image_has_its_own_number), cmocka_unit_test(constant_images_stay),
+        cmocka_unit_test(images_are_moved_as_in_keras),
+        cmocka_unit_test(colours_are_changed_as_in_keras),
+        cmocka_unit_test(images_are_filtered_as_in_keras),
+        cmocka_unit_test(images_are_distorted_as_in_keras),
+        cmocka_unit_test(values_are_changed_as_in_keras),
+        cmocka_unit_test(boxes_are_erased),
+        cmocka_unit_test(numbers_are_drawn_from_the_range),
+        cmocka_unit_test(every_image_has_its_own_number),
+        cmocka_unit_test(constant_images_stay),
         cmocka_unit_test(wrong_options_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

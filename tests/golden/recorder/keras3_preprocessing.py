@@ -5,6 +5,7 @@ import collections
 
 import keras
 import numpy as np
+import tensorflow as tf
 
 from . import store
 from .keras3_case import L, ROOT, case, functional
@@ -136,21 +137,74 @@ def intervals():
         lookup("discretization_" + mode, lambda: L.Discretization([0.0, 0.5, 2.25], output_mode=mode), [x])
 
 
+def change(name, layer, kind, transformation, amounts, low=0.0, high=255.0, channels=2, size=(5, 7), noise=None):
+    """Records images that a layer changes by given numbers; `noise`: normal numbers for TensorFlow's generator."""
+    random = store.random_for("keras-3/images/" + name)
+    images = random.uniform(0.0, 255.0, (len(amounts),) + size + (channels,)).astype("float32")
+    amounts = np.array(amounts, "float32")
+    given = transformation(layer, keras.ops.convert_to_tensor(amounts))
+    arrays = [("x", images), ("amounts", amounts)]
+    if noise is not None:
+        arrays.append(("noise", random.normal(0.0, 1.0, (len(amounts),) + size).astype("float32")))
+        tf.random.stateless_normal = lambda **options: tf.constant(arrays[-1][1])
+    changed = layer.transform_images(keras.ops.convert_to_tensor(images), given, training=True)
+    options = {"kind": kind, "fill_mode": getattr(layer, "fill_mode", "reflect"),
+               "fill_value": getattr(layer, "fill_value", 0.0),
+               "interpolation": getattr(layer, "interpolation", "bilinear"), "value_range": [low, high]}
+    if hasattr(layer, "kernel_size"):
+        options["kernel_size"] = list(layer.kernel_size)
+    store.save("%s/images/%s.npz" % (ROOT, name), collections.OrderedDict([
+        ("meta", store.text({"keras": keras.__version__, "case": name, "options": options}))] + arrays + [
+            ("y", np.array(changed))]))
+
+
+def filters():
+    """Images whose colours are changed, or which are filtered, erased or distorted: keras-3/images/*.npz."""
+    def erased(layer, a):
+        shape = (len(a), 5, 7, 3)
+        return {"apply_erasing": a[:, 0] > 0, "batch_masks": layer._generate_batch_mask(shape, [a[:, i] for i in (1, 2, 3, 4)]),
+                "fill_value": layer._get_fill_value(np.zeros(shape, "float32"), shape, None)}
+
+    def corners(layer, a):
+        start = np.tile(np.array([[[0, 0], [6, 0], [0, 4], [6, 4]]], "float32"), (len(a), 1, 1))
+        return {"apply_perspective": np.any(np.array(a) != 0, axis=1), "start_points": start, "input_shape": None,
+                "end_points": start + start * np.array(a).reshape(-1, 4, 2)}
+
+    def distortion(layer, a):
+        return {"apply_transform": a[:, 0] > 0, "distortion_factor": a[0, 1], "seed": 1}
+
+    def factor(layer, a):
+        return {"factor": a[:, 0]}
+
+    change("hue", L.RandomHue(0.5), 8, factor, [[0.21], [-0.47], [0.03]], channels=3)
+    change("hue_range", L.RandomHue(0.5, value_range=(-20, 300)), 8, factor, [[-0.31], [0.44]], -20, 300, channels=3)
+    change("saturation", L.RandomSaturation(0.5), 9, factor, [[0.4], [1.7], [30.0]], channels=3)
+    change("saturation_range", L.RandomSaturation(0.5, value_range=(0, 1)), 9, factor, [[0.4], [7.5]], 0, 1, channels=3)
+    for name, limits in (("posterization", (0, 255)), ("posterization_range", (-20, 300))):
+        change(name, L.RandomPosterization(3, value_range=limits), 10,
+               lambda layer, a: {"shift_factor": keras.ops.cast(a[:, 0], "uint8")}, [[3], [7], [0]], *limits)
+    change("sharpness", L.RandomSharpness(0.5, value_range=(30, 220)), 11, factor, [[0.0], [0.8], [0.5]], 30, 220)
+    for size in (3, 5):
+        change("blur_%d" % size, L.RandomGaussianBlur(kernel_size=size, value_range=(30, 220)), 12,
+               lambda layer, a: {"should_apply_blur": a[:, 0] > 0, "blur_factor": a[0, 1:]},
+               [[1, 0.9, 0.4], [0, 0.9, 0.4], [1, 0.9, 0.4]], 30, 220)
+    boxes = [[1, 1.2, 4.0, 0.0, 3.1, 0], [0, 0, 7, 0, 5, 0], [1, 3.0, 6.5, 2.0, 2.5, 0]]
+    change("erasing", L.RandomErasing(fill_value=99.5), 13, erased, boxes, channels=3)
+    change("erasing_colour", L.RandomErasing(fill_value=(10.0, 20.5, 999.0)), 13, erased, boxes, channels=3)
+    shifts = [[0.1, 0.4, -0.31, 0.2, 0.3, -0.12, 0.23, 0.41], [0] * 8, [0, 0, 0.45, 0.1, 0, 0.48, -0.4, -0.49]]
+    for kind in ("bilinear", "nearest"):
+        change("perspective_" + kind, L.RandomPerspective(interpolation=kind, fill_value=7.5), 14, corners, shifts)
+        for mode in ("reflect", "wrap", "constant", "nearest"):
+            change("elastic_%s_%s" % (mode, kind), L.RandomElasticTransform(
+                interpolation=kind, fill_mode=mode, fill_value=7.5, value_range=(30, 220)), 15, distortion,
+                   [[1, 0.9, 0], [0, 0.9, 0]], 30, 220, noise=True)
+    change("elastic_large", L.RandomElasticTransform(), 15, distortion, [[1, 0.98, 0]], channels=1, size=(21, 24), noise=True)
+
+
 def changes():
     """Images that layers change in training by given numbers: keras-3/images/*.npz.  The numbers of an image are those
     of leati_change.amount."""
-    def one(name, layer, kind, transformation, amounts, low=0.0, high=255.0, channels=2):
-        random = store.random_for("keras-3/images/" + name)
-        images = random.uniform(0.0, 255.0, (len(amounts), 5, 7, channels)).astype("float32")
-        amounts = np.array(amounts, "float32")
-        given = transformation(layer, keras.ops.convert_to_tensor(amounts))
-        changed = layer.transform_images(keras.ops.convert_to_tensor(images), given, training=True)
-        options = {"kind": kind, "fill_mode": getattr(layer, "fill_mode", "reflect"),
-                   "fill_value": getattr(layer, "fill_value", 0.0),
-                   "interpolation": getattr(layer, "interpolation", "bilinear"), "value_range": [low, high]}
-        store.save("%s/images/%s.npz" % (ROOT, name), collections.OrderedDict([
-            ("meta", store.text({"keras": keras.__version__, "case": name, "options": options})),
-            ("x", images), ("amounts", amounts), ("y", np.array(changed))]))
+    one = change
 
     def rotation(layer, a):
         zeros = keras.ops.zeros(len(a))
@@ -191,5 +245,5 @@ def changes():
 
 def run():
     """Records all cases of this module."""
-    for part in (resizing, crops, random, encodings, lookups, hashes, intervals, changes):
+    for part in (resizing, crops, random, encodings, lookups, hashes, intervals, changes, filters):
         part()

@@ -1,35 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Affine maps of an image's coordinates, and linear maps of its values.
+/* Maps of an image's coordinates, and linear maps of its values.
  * Sources: keras.layers.RandomRotation, RandomTranslation, RandomZoom, RandomShear, RandomContrast, RandomBrightness,
- * RandomInvert, RandomColorDegeneration; TensorFlow's ImageProjectiveTransformV3.  Room: nn. */
-#include "nn/layers/preprocessing/image_changes.h"
+ * RandomInvert, RandomColorDegeneration, RandomPerspective, RandomElasticTransform; TensorFlow's
+ * ImageProjectiveTransformV3; keras.ops.image.map_coordinates.  Room: nn. */
+#include "nn/layers/preprocessing/image_change_kinds.h"
 
 #include <math.h>
 #include <string.h>
 
 static const float radians_per_degree = 0.017453292519943295f;
 
-/* ---- Affine maps ---- */
+/* ---- Maps of coordinates ---- */
 
-/* The pixel (x, y) of the result is the pixel (a0 x + a1 y + a2, b0 x + b1 y + b2) of the image. */
-typedef struct affine_map {
-    float a0, a1, a2, b0, b1, b2;
-} affine_map;
-
-static affine_map map_of(const leati_change *c, const leati_image_size *size) {
+static leati_image_map map_of(const leati_change *c, const leati_image_size *size) {
     const float last_column = (float)size->width - 1, last_row = (float)size->height - 1;
-    if (c->kind == LEATI_TRANSLATE) return (affine_map){1, 0, -c->amount[1], 0, 1, -c->amount[0]};
+    leati_image_map map = {1, 0, 0, 0, 1, 0, 0, 0};
+    if (c->kind == LEATI_ELASTIC) return map;
+    if (c->kind == LEATI_PERSPECTIVE) {
+        leati_perspective_map(c, size, &map);
+        return map;
+    }
+    if (c->kind == LEATI_TRANSLATE)
+        return (leati_image_map){.a0 = 1, .a2 = -c->amount[1], .b1 = 1, .b2 = -c->amount[0]};
     if (c->kind == LEATI_ZOOM)
-        return (affine_map){c->amount[1],
-                            0,
-                            last_column / 2 * (1 - c->amount[1]),
-                            0,
-                            c->amount[0],
-                            last_row / 2 * (1 - c->amount[0])};
-    if (c->kind == LEATI_SHEAR) return (affine_map){1, c->amount[1], 0, c->amount[0], 1, 0};
+        return (leati_image_map){.a0 = c->amount[1],
+                                 .a2 = last_column / 2 * (1 - c->amount[1]),
+                                 .b1 = c->amount[0],
+                                 .b2 = last_row / 2 * (1 - c->amount[0])};
+    if (c->kind == LEATI_SHEAR)
+        return (leati_image_map){.a0 = 1, .a1 = c->amount[1], .b0 = c->amount[0], .b1 = 1};
     const float angle = c->amount[0] * radians_per_degree, cosine = cosf(angle), sine = sinf(angle);
     const float x = 0.5f * last_column, y = 0.5f * last_row;
-    return (affine_map){cosine, -sine, x - x * cosine - y * -sine, sine, cosine, y - x * sine - y * cosine};
+    return (leati_image_map){.a0 = cosine,
+                             .a1 = -sine,
+                             .a2 = x - x * cosine - y * -sine,
+                             .b0 = sine,
+                             .b1 = cosine,
+                             .b2 = y - x * sine - y * cosine};
 }
 
 static float limited(float x, float highest) {
@@ -62,6 +69,7 @@ static float wrapped(float x, int64_t length) {
 }
 
 static float inside(const leati_change *c, float x, int64_t length) {
+    if (c->kind == LEATI_PERSPECTIVE) return x; /* Keras has only `constant` */
     switch (c->fill_mode) {
     case LEATI_FILL_REFLECT: return reflected(x, length);
     case LEATI_FILL_WRAP: return wrapped(x, length);
@@ -82,11 +90,31 @@ static int64_t index_of(const leati_image_size *size, float y, float x) {
     return ((int64_t)y * size->width + (int64_t)x) * size->channels;
 }
 
-static sources sources_of(const leati_change *c, const leati_image_size *size, const affine_map *map,
+/* The pixels around (x, y) as keras.ops.image.map_coordinates takes them: whole positions are brought inside. */
+static sources elastic_sources(const leati_change *c, const leati_image_size *size, float x, float y) {
+    const float left = c->bilinear ? floorf(x) : rintf(x), top = c->bilinear ? floorf(y) : rintf(y);
+    const float right = x - left, bottom = y - top;
+    sources from = {.count = c->bilinear ? 4 : 1, .weight = {1}};
+    for (int i = 0; i < from.count; ++i) {
+        const int64_t row = leati_elastic_index(c, (int64_t)top + i / 2, size->height);
+        const int64_t column = leati_elastic_index(c, (int64_t)left + i % 2, size->width);
+        from.index[i] = row < 0 || column < 0 ? -1 : (row * size->width + column) * size->channels;
+        if (c->bilinear) from.weight[i] = (i / 2 ? bottom : 1 - bottom) * (i % 2 ? right : 1 - right);
+    }
+    return from;
+}
+
+static sources sources_of(const leati_change *c, const leati_image_size *size, const leati_image_map *map,
                           int64_t row, int64_t column) {
     const float r = (float)row, k = (float)column;
-    const float x = inside(c, map->a0 * k + map->a1 * r + map->a2, size->width);
-    const float y = inside(c, map->b0 * k + map->b1 * r + map->b2, size->height);
+    if (c->kind == LEATI_ELASTIC) {
+        const float shift = c->field[row * size->width + column];
+        return elastic_sources(c, size, k + shift, r + shift);
+    }
+    const float divisor = map->c0 * k + map->c1 * r + 1;
+    if (divisor == 0) return (sources){1, {-1}, {1}};
+    const float x = inside(c, (map->a0 * k + map->a1 * r + map->a2) / divisor, size->width);
+    const float y = inside(c, (map->b0 * k + map->b1 * r + map->b2) / divisor, size->height);
     if (!c->bilinear) return (sources){1, {index_of(size, roundf(y), roundf(x))}, {1}};
     const float left = floorf(x), top = floorf(y), right = left + 1, bottom = top + 1;
     return (sources){4,
@@ -96,30 +124,37 @@ static sources sources_of(const leati_change *c, const leati_image_size *size, c
                       (y - top) * (x - left)}};
 }
 
+static float value_at(const leati_change *c, const sources *from, const float *src, int64_t channel) {
+    float sum = 0;
+    for (int i = 0; i < from->count; ++i)
+        sum += from->weight[i] * (from->index[i] < 0 ? c->fill_value : src[from->index[i] + channel]);
+    return sum;
+}
+
 static void map_image(const leati_change *c, const leati_image_size *size, const float *src, float *dst) {
-    const affine_map map = map_of(c, size);
+    const leati_image_map map = map_of(c, size);
     for (int64_t row = 0; row < size->height; ++row)
         for (int64_t column = 0; column < size->width; ++column) {
             const sources from = sources_of(c, size, &map, row, column);
             for (int64_t channel = 0; channel < size->channels; ++channel) {
-                float sum = 0;
-                for (int i = 0; i < from.count; ++i)
-                    sum +=
-                        from.weight[i] * (from.index[i] < 0 ? c->fill_value : src[from.index[i] + channel]);
-                *dst++ = sum;
+                const float value = value_at(c, &from, src, channel);
+                *dst++ = c->kind == LEATI_ELASTIC ? leati_limit(c, value) : value;
             }
         }
 }
 
-static void map_image_back(const leati_change *c, const leati_image_size *size, const float *diff_dst,
-                           float *diff_src) {
-    const affine_map map = map_of(c, size);
+static void map_image_back(const leati_change *c, const leati_image_size *size, const float *src,
+                           const float *diff_dst, float *diff_src) {
+    const leati_image_map map = map_of(c, size);
     for (int64_t row = 0; row < size->height; ++row)
         for (int64_t column = 0; column < size->width; ++column, diff_dst += size->channels) {
             const sources from = sources_of(c, size, &map, row, column);
-            for (int i = 0; i < from.count; ++i)
-                for (int64_t channel = 0; channel < size->channels && from.index[i] >= 0; ++channel)
-                    diff_src[from.index[i] + channel] += from.weight[i] * diff_dst[channel];
+            for (int64_t channel = 0; channel < size->channels; ++channel) {
+                if (c->kind == LEATI_ELASTIC && !leati_within(c, value_at(c, &from, src, channel))) continue;
+                for (int i = 0; i < from.count; ++i)
+                    if (from.index[i] >= 0)
+                        diff_src[from.index[i] + channel] += from.weight[i] * diff_dst[channel];
+            }
         }
 }
 
@@ -146,7 +181,7 @@ static void change_values(const leati_change *c, const leati_image_size *size, c
         float factor, addend;
         line_of(c, size, src, channel, &factor, &addend);
         for (int64_t i = channel; i < count; i += size->channels)
-            dst[i] = fminf(fmaxf(factor * src[i] + addend, c->lowest), c->highest);
+            dst[i] = leati_limit(c, factor * src[i] + addend);
     }
 }
 
@@ -160,7 +195,7 @@ static void change_values_back(const leati_change *c, const leati_image_size *si
         line_of(c, size, src, channel, &factor, &addend);
         for (int64_t i = channel; i < count; i += size->channels) {
             const float y = factor * src[i] + addend;
-            const float diff = y >= c->lowest && y <= c->highest ? diff_dst[i] : 0;
+            const float diff = leati_within(c, y) ? diff_dst[i] : 0;
             diff_src[i] = factor * diff;
             sum += (double)diff;
         }
@@ -186,7 +221,7 @@ static void fade(const leati_change *c, const leati_image_size *size, const floa
     const int64_t count = size->height * size->width * size->channels;
     for (int64_t i = 0; i < count; ++i) {
         const float grey = size->channels == 3 ? grey_of(src + i / 3 * 3) : src[i];
-        dst[i] = fminf(fmaxf(faded(c, src[i], grey), c->lowest), c->highest);
+        dst[i] = leati_limit(c, faded(c, src[i], grey));
     }
 }
 
@@ -199,7 +234,7 @@ static void fade_back(const leati_change *c, const leati_image_size *size, const
         float sum = 0;
         for (int64_t i = 0; i < channels; ++i) {
             const float y = faded(c, src[i], grey);
-            diff_src[i] = y >= c->lowest && y <= c->highest ? diff_dst[i] : 0;
+            diff_src[i] = leati_within(c, y) ? diff_dst[i] : 0;
             sum += diff_src[i];
         }
         for (int64_t i = 0; i < channels; ++i)
@@ -222,32 +257,43 @@ static void invert_back(const leati_change *c, const leati_image_size *size, con
 
 static bool moves_pixels(const leati_change *c) {
     return c->kind == LEATI_ROTATE || c->kind == LEATI_TRANSLATE || c->kind == LEATI_ZOOM ||
-           c->kind == LEATI_SHEAR;
+           c->kind == LEATI_SHEAR || c->kind == LEATI_PERSPECTIVE || c->kind == LEATI_ELASTIC;
 }
 
 void leati_change_image(const leati_change *change, const leati_image_size *size, const float *src,
                         float *dst) {
-    if (moves_pixels(change))
-        map_image(change, size, src, dst);
-    else if (change->kind == LEATI_INVERT)
-        invert(change, size, src, dst);
-    else if (change->kind == LEATI_FADE)
-        fade(change, size, src, dst);
-    else
-        change_values(change, size, src, dst);
+    switch (change->kind) {
+    case LEATI_INVERT: invert(change, size, src, dst); break;
+    case LEATI_FADE: fade(change, size, src, dst); break;
+    case LEATI_CONTRAST:
+    case LEATI_BRIGHTEN: change_values(change, size, src, dst); break;
+    case LEATI_HUE:
+    case LEATI_SATURATION: leati_change_colors(change, size, src, dst); break;
+    case LEATI_POSTERIZE: leati_posterize(change, size, src, dst); break;
+    case LEATI_SHARPEN:
+    case LEATI_BLUR: leati_filter_image(change, size, src, dst); break;
+    case LEATI_ERASE: leati_erase(change, size, src, dst); break;
+    default: map_image(change, size, src, dst);
+    }
 }
 
 void leati_change_image_back(const leati_change *change, const leati_image_size *size, const float *src,
                              const float *diff_dst, float *diff_src) {
     const size_t count = (size_t)(size->height * size->width * size->channels);
-    if (moves_pixels(change)) {
+    if (moves_pixels(change) || change->kind == LEATI_POSTERIZE || change->kind == LEATI_SHARPEN ||
+        change->kind == LEATI_BLUR)
         memset(diff_src, 0, count * sizeof *diff_src);
-        map_image_back(change, size, diff_dst, diff_src);
-    } else if (change->kind == LEATI_INVERT) {
-        invert_back(change, size, diff_dst, diff_src);
-    } else if (change->kind == LEATI_FADE) {
-        fade_back(change, size, src, diff_dst, diff_src);
-    } else {
-        change_values_back(change, size, src, diff_dst, diff_src);
+    switch (change->kind) {
+    case LEATI_INVERT: invert_back(change, size, diff_dst, diff_src); break;
+    case LEATI_FADE: fade_back(change, size, src, diff_dst, diff_src); break;
+    case LEATI_CONTRAST:
+    case LEATI_BRIGHTEN: change_values_back(change, size, src, diff_dst, diff_src); break;
+    case LEATI_HUE:
+    case LEATI_SATURATION: leati_change_colors_back(change, size, src, diff_dst, diff_src); break;
+    case LEATI_POSTERIZE: break; /* the gradient is 0 */
+    case LEATI_SHARPEN:
+    case LEATI_BLUR: leati_filter_image_back(change, size, src, diff_dst, diff_src); break;
+    case LEATI_ERASE: leati_erase_back(change, size, diff_dst, diff_src); break;
+    default: map_image_back(change, size, src, diff_dst, diff_src);
     }
 }

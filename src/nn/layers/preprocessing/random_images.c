@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Current Keras's layers that change images at random in training.  Some of them leat has for prediction and evaluation
- * only, where all of them return the images; their options are kept and written back, but not used.
+/* Current Keras's layers that move the pixels of images, or change their values by a line, at random in training.  In
+ * predictions and evaluations they return the images.
  * Source: keras.layers.RandomFlip, RandomRotation, ... */
+#include "nn/layers/preprocessing/random_images.h"
+
 #include <math.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "engine/graph/callee.h"
-#include "nn/layers/preprocessing/image_changes.h"
 #include "nn/layers/spatial.h"
 #include "nn/layers/types.h"
 
-static leati_value as_float(leati_graph *g, leati_value x) {
+leati_value leati_random_as_float(leati_graph *g, leati_value x) {
     return leati_graph_desc(g, x)->dtype == LEAT_F32 ? x : leati_cast(g, x, LEAT_F32, 1);
 }
 
-static leat_status infer(const leati_layer *layer, int input_count, const leati_shape *inputs,
-                         leati_shape *outputs, int *output_count, leat_error *err) {
+leat_status leati_random_infer(const leati_layer *layer, int input_count, const leati_shape *inputs,
+                               leati_shape *outputs, int *output_count, leat_error *err) {
     leati_shape image;
     (void)layer, (void)input_count, (void)output_count;
     outputs[0] = inputs[0];
@@ -26,154 +26,65 @@ static leat_status infer(const leati_layer *layer, int input_count, const leati_
 
 /* ---- Options ---- */
 
-#define MOST_OPTIONS 8
-
-typedef struct options {
-    leati_callee callee; /* the first member; of layers that leat trains with, as all members but `values` */
-    leati_change change; /* without the amount */
-    int32_t data_format;
-    int draws;                  /* numbers of an image; the other amount is equal to the first one */
-    double lowest[2], range[2]; /* amount = (lowest + range * uniform) * scale */
-    bool by_size, by_values;    /* scale: the height and the width; highest - lowest value */
-    bool turns;                 /* the sign of both amounts is drawn before them */
-    bool decides;               /* the amount becomes 1 if one more number is below it, otherwise 0 */
-    json_t *values[MOST_OPTIONS];
-} options;
-
-#define OPTION(index, key_, preset_)                                                                         \
-    {                                                                                                        \
-        .key = key_, .kind = LEATI_FIELD_JSON, .preset = preset_,                                            \
-        .offset = offsetof(options, values) + (index) * sizeof(json_t *)                                     \
-    }
-
-/* ---- Layers for prediction and evaluation ---- */
-
-/* Returns the images.  In training it fails: a model that trains without the changes learns something else. */
-static void lower(const leati_layer *layer, leati_lowering *lowering, int input_count,
-                  const leati_value *inputs, leati_value *outputs) {
-    (void)input_count;
-    outputs[0] = as_float(lowering->graph, inputs[0]);
-    if (leati_lowering_in_training(lowering))
-        outputs[0] =
-            leati_graph_fail(lowering->graph, LEAT_ENOTSUP,
-                             "leat does not train with %s, but predicts and evaluates; remove the layer "
-                             "from the model, and change the images in the sequence or the source of the "
-                             "data",
-                             layer->type->class_name);
-}
-
 /* Layers whose options are a factor and a range of values. */
-static const leati_field factor_fields[] = {OPTION(0, "factor", NULL),
-                                            OPTION(1, "value_range", "[0, 255]"),
-                                            OPTION(2, "data_format", "\"channels_last\""),
-                                            OPTION(3, "seed", "null"),
+static const leati_field factor_fields[] = {LEATI_OPTION(0, "factor", NULL),
+                                            LEATI_OPTION(1, "value_range", "[0, 255]"),
+                                            LEATI_OPTION(2, "data_format", "\"channels_last\""),
+                                            LEATI_OPTION(3, "seed", "null"),
                                             {.key = NULL}};
-static const leati_field random_color_jitter_fields[] = {OPTION(0, "value_range", "[0, 255]"),
-                                                         OPTION(1, "brightness_factor", "null"),
-                                                         OPTION(2, "contrast_factor", "null"),
-                                                         OPTION(3, "saturation_factor", "null"),
-                                                         OPTION(4, "hue_factor", "null"),
-                                                         OPTION(5, "data_format", "\"channels_last\""),
-                                                         OPTION(6, "seed", "null"),
-                                                         {.key = NULL}};
-static const leati_field random_elastic_transform_fields[] = {OPTION(0, "factor", "1.0"),
-                                                              OPTION(1, "scale", "1.0"),
-                                                              OPTION(2, "interpolation", "\"bilinear\""),
-                                                              OPTION(3, "fill_mode", "\"reflect\""),
-                                                              OPTION(4, "fill_value", "0.0"),
-                                                              OPTION(5, "value_range", "[0, 255]"),
-                                                              OPTION(6, "data_format", "\"channels_last\""),
-                                                              OPTION(7, "seed", "null"),
-                                                              {.key = NULL}};
-static const leati_field random_erasing_fields[] = {OPTION(0, "factor", "1.0"),
-                                                    OPTION(1, "scale", "[0.02, 0.33]"),
-                                                    OPTION(2, "fill_value", "null"),
-                                                    OPTION(3, "value_range", "[0, 255]"),
-                                                    OPTION(4, "data_format", "\"channels_last\""),
-                                                    OPTION(5, "seed", "null"),
-                                                    {.key = NULL}};
-static const leati_field random_gaussian_blur_fields[] = {OPTION(0, "factor", "1.0"),
-                                                          OPTION(1, "kernel_size", "3"),
-                                                          OPTION(2, "sigma", "1.0"),
-                                                          OPTION(3, "value_range", "[0, 255]"),
-                                                          OPTION(4, "data_format", "\"channels_last\""),
-                                                          OPTION(5, "seed", "null"),
-                                                          {.key = NULL}};
-static const leati_field random_grayscale_fields[] = {OPTION(0, "factor", "0.5"),
-                                                      OPTION(1, "data_format", "\"channels_last\""),
+static const leati_field random_grayscale_fields[] = {LEATI_OPTION(0, "factor", "0.5"),
+                                                      LEATI_OPTION(1, "data_format", "\"channels_last\""),
                                                       {.key = NULL}};
-static const leati_field random_invert_fields[] = {OPTION(0, "factor", "1.0"),
-                                                   OPTION(1, "value_range", "[0, 255]"),
-                                                   OPTION(2, "data_format", "\"channels_last\""),
-                                                   OPTION(3, "seed", "null"),
+static const leati_field random_invert_fields[] = {LEATI_OPTION(0, "factor", "1.0"),
+                                                   LEATI_OPTION(1, "value_range", "[0, 255]"),
+                                                   LEATI_OPTION(2, "data_format", "\"channels_last\""),
+                                                   LEATI_OPTION(3, "seed", "null"),
                                                    {.key = NULL}};
-static const leati_field random_perspective_fields[] = {OPTION(0, "factor", "1.0"),
-                                                        OPTION(1, "scale", "1.0"),
-                                                        OPTION(2, "interpolation", "\"bilinear\""),
-                                                        OPTION(3, "fill_value", "0.0"),
-                                                        OPTION(4, "data_format", "\"channels_last\""),
-                                                        OPTION(5, "seed", "null"),
-                                                        {.key = NULL}};
-static const leati_field random_rotation_fields[] = {OPTION(0, "factor", NULL),
-                                                     OPTION(1, "fill_mode", "\"reflect\""),
-                                                     OPTION(2, "fill_value", "0.0"),
-                                                     OPTION(3, "interpolation", "\"bilinear\""),
-                                                     OPTION(4, "data_format", "\"channels_last\""),
-                                                     OPTION(5, "seed", "null"),
+static const leati_field random_rotation_fields[] = {LEATI_OPTION(0, "factor", NULL),
+                                                     LEATI_OPTION(1, "fill_mode", "\"reflect\""),
+                                                     LEATI_OPTION(2, "fill_value", "0.0"),
+                                                     LEATI_OPTION(3, "interpolation", "\"bilinear\""),
+                                                     LEATI_OPTION(4, "data_format", "\"channels_last\""),
+                                                     LEATI_OPTION(5, "seed", "null"),
                                                      {.key = NULL}};
-static const leati_field random_shear_fields[] = {OPTION(0, "x_factor", "0.0"),
-                                                  OPTION(1, "y_factor", "0.0"),
-                                                  OPTION(2, "interpolation", "\"bilinear\""),
-                                                  OPTION(3, "fill_mode", "\"reflect\""),
-                                                  OPTION(4, "fill_value", "0.0"),
-                                                  OPTION(5, "data_format", "\"channels_last\""),
-                                                  OPTION(6, "seed", "null"),
+static const leati_field random_shear_fields[] = {LEATI_OPTION(0, "x_factor", "0.0"),
+                                                  LEATI_OPTION(1, "y_factor", "0.0"),
+                                                  LEATI_OPTION(2, "interpolation", "\"bilinear\""),
+                                                  LEATI_OPTION(3, "fill_mode", "\"reflect\""),
+                                                  LEATI_OPTION(4, "fill_value", "0.0"),
+                                                  LEATI_OPTION(5, "data_format", "\"channels_last\""),
+                                                  LEATI_OPTION(6, "seed", "null"),
                                                   {.key = NULL}};
-static const leati_field random_translation_fields[] = {OPTION(0, "height_factor", NULL),
-                                                        OPTION(1, "width_factor", NULL),
-                                                        OPTION(2, "fill_mode", "\"reflect\""),
-                                                        OPTION(3, "interpolation", "\"bilinear\""),
-                                                        OPTION(4, "fill_value", "0.0"),
-                                                        OPTION(5, "data_format", "\"channels_last\""),
-                                                        OPTION(6, "seed", "null"),
+static const leati_field random_translation_fields[] = {LEATI_OPTION(0, "height_factor", NULL),
+                                                        LEATI_OPTION(1, "width_factor", NULL),
+                                                        LEATI_OPTION(2, "fill_mode", "\"reflect\""),
+                                                        LEATI_OPTION(3, "interpolation", "\"bilinear\""),
+                                                        LEATI_OPTION(4, "fill_value", "0.0"),
+                                                        LEATI_OPTION(5, "data_format", "\"channels_last\""),
+                                                        LEATI_OPTION(6, "seed", "null"),
                                                         {.key = NULL}};
-static const leati_field random_zoom_fields[] = {OPTION(0, "height_factor", NULL),
-                                                 OPTION(1, "width_factor", "null"),
-                                                 OPTION(2, "fill_mode", "\"reflect\""),
-                                                 OPTION(3, "interpolation", "\"bilinear\""),
-                                                 OPTION(4, "fill_value", "0.0"),
-                                                 OPTION(5, "data_format", "\"channels_last\""),
-                                                 OPTION(6, "seed", "null"),
+static const leati_field random_zoom_fields[] = {LEATI_OPTION(0, "height_factor", NULL),
+                                                 LEATI_OPTION(1, "width_factor", "null"),
+                                                 LEATI_OPTION(2, "fill_mode", "\"reflect\""),
+                                                 LEATI_OPTION(3, "interpolation", "\"bilinear\""),
+                                                 LEATI_OPTION(4, "fill_value", "0.0"),
+                                                 LEATI_OPTION(5, "data_format", "\"channels_last\""),
+                                                 LEATI_OPTION(6, "seed", "null"),
                                                  {.key = NULL}};
-
-#define PREDICTED(name, class_name, fields_)                                                                 \
-    LEATI_LAYER_TYPE(name, class_name, #name, options, fields_, LEATI_ONE_INPUT, .infer = infer,             \
-                     .lower = lower)
-PREDICTED(random_color_jitter, "RandomColorJitter", random_color_jitter_fields);
-PREDICTED(random_elastic_transform, "RandomElasticTransform", random_elastic_transform_fields);
-PREDICTED(random_erasing, "RandomErasing", random_erasing_fields);
-PREDICTED(random_gaussian_blur, "RandomGaussianBlur", random_gaussian_blur_fields);
-PREDICTED(random_hue, "RandomHue", factor_fields);
-PREDICTED(random_perspective, "RandomPerspective", random_perspective_fields);
-PREDICTED(random_posterization, "RandomPosterization", factor_fields);
-PREDICTED(random_saturation, "RandomSaturation", factor_fields);
-PREDICTED(random_sharpness, "RandomSharpness", factor_fields);
 
 /* ---- Layers that change images in one function of the op CALL ---- */
 
-/* The option of that key; NULL if the layer does not have it or it is null. */
-static const json_t *option(const leati_layer *layer, const char *key) {
-    const options *o = layer->config;
+const json_t *leati_random_option(const leati_layer *layer, const char *key) {
+    const leati_random_image *o = layer->config;
     for (const leati_field *field = layer->type->fields; field->key; ++field)
         if (strcmp(field->key, key) == 0)
             return *(json_t *const *)(const void *)((const char *)o + field->offset);
     return NULL;
 }
 
-/* Reads a number f as the range -f to f within the limits, or two numbers from -1 as a range, as Keras does. */
-static leat_status read_range(const leati_layer *layer, const char *key, double least, double most,
-                              double out[2], leat_error *err) {
-    const json_t *value = option(layer, key);
+leat_status leati_random_range(const leati_layer *layer, const char *key, double least, double most,
+                               double out[2], leat_error *err) {
+    const json_t *value = leati_random_option(layer, key);
     const bool pair = json_array_size(value) == 2;
     for (int i = 0; i < 2; ++i) {
         const json_t *item = pair ? json_array_get(value, (size_t)i) : value;
@@ -196,7 +107,7 @@ static leat_status read_range(const leati_layer *layer, const char *key, double 
 /* Reads an option that is one of the names; an option that the layer does not have is the first name. */
 static leat_status read_choice(const leati_layer *layer, const char *key, const char *const *names,
                                int32_t *out, leat_error *err) {
-    const json_t *value = option(layer, key);
+    const json_t *value = leati_random_option(layer, key);
     const char *text = json_string_value(value);
     *out = 0;
     if (!value) return LEAT_OK;
@@ -205,31 +116,54 @@ static leat_status read_choice(const leati_layer *layer, const char *key, const 
     return leati_fail(err, LEAT_EINVAL, "%s: expected one of Keras's names, such as \"%s\"", key, names[0]);
 }
 
+static leati_random_image *config_of(const leati_layer *layer) {
+    return layer->config;
+}
+
 static leat_status changed_shape(const leati_callee *callee, int input_count, const leati_desc *inputs,
                                  leati_desc *outputs, leat_error *err) {
-    const options *o = (const void *)callee;
+    const leati_random_image *o = (const void *)callee;
     const int64_t channels = inputs[0].shape[3];
+    const leati_change_kind kind = o->change.kind;
+    const bool colours = kind == LEATI_HUE || kind == LEATI_SATURATION;
     (void)input_count;
     outputs[0] = inputs[0];
-    if (o->change.kind != LEATI_FADE || channels == 1 || channels == 3) return LEAT_OK;
-    return leati_fail(err, LEAT_ESHAPE, "expected images of 1 or 3 channels, received %lld",
-                      (long long)channels);
+    if (kind == LEATI_FADE && channels != 1 && channels != 3)
+        return leati_fail(err, LEAT_ESHAPE, "expected images of 1 or 3 channels, received %lld",
+                          (long long)channels);
+    if ((colours || (kind == LEATI_ERASE && o->change.fill_count == 3)) && channels != 3)
+        return leati_fail(err, LEAT_ESHAPE, "expected images of 3 channels, received %lld",
+                          (long long)channels);
+    return LEAT_OK;
 }
 
 /* The images of one run. */
 typedef struct batch {
-    const options *options;
+    const leati_random_image *options;
     const leati_callee_run *run;
     leati_image_size size;
-    float (*amounts)[2]; /* of each image */
+    float (*amounts)[LEATI_CHANGE_AMOUNTS]; /* of each image */
+    float *fields;                          /* ELASTIC: (images, 2, height, width); otherwise NULL */
 } batch;
+
+/* Makes the displacements of the pixels of an image in `field`; `noise` has the same size. */
+static void make_field(const leati_change *change, const leati_image_size *size, float *noise, float *field) {
+    leat_rng rng = leat_rng_for((uint64_t)change->amount[2], 0, 0);
+    for (int64_t i = 0; i < size->height * size->width; ++i) noise[i] = (float)leat_rng_normal(&rng);
+    leati_elastic_field(change, size, noise, field);
+}
 
 static void change_one(void *context, int64_t index, int member) {
     const batch *b = context;
-    const int64_t offset = index * b->size.height * b->size.width * b->size.channels;
+    const int64_t pixels = b->size.height * b->size.width, offset = index * pixels * b->size.channels;
     leati_change change = b->options->change;
     (void)member;
     memcpy(change.amount, b->amounts[index], sizeof change.amount);
+    if (b->fields) {
+        float *field = b->fields + 2 * index * pixels;
+        make_field(&change, &b->size, field + pixels, field);
+        change.field = field;
+    }
     const float *src = (const float *)b->run->args[0] + offset;
     if (b->run->diff_args)
         leati_change_image_back(&change, &b->size, src, (const float *)b->run->diff_results[0] + offset,
@@ -239,47 +173,56 @@ static void change_one(void *context, int64_t index, int member) {
 }
 
 /* Draws the numbers in the order of the images; of an image first that of the height, then that of the width. */
-static void draw_amounts(const batch *b, int64_t count) {
-    const options *o = b->options;
-    const double scales[] = {o->by_size ? (double)b->size.height : 1, o->by_size ? (double)b->size.width : 1};
+static void draw_amounts(const leati_random_image *o, const leati_image_size *size, leat_rng *rng,
+                         int64_t count, float (*amounts)[LEATI_CHANGE_AMOUNTS]) {
+    const double scales[] = {o->by_size ? (double)size->height : 1, o->by_size ? (double)size->width : 1};
     const double values = o->by_values ? (double)o->change.highest - (double)o->change.lowest : 1;
     for (int64_t i = 0; i < count; ++i) {
-        const double sign = o->turns && leat_rng_uniform(b->run->rng) > 0.5 ? -1 : 1;
+        const double sign = o->turns && leat_rng_uniform(rng) > 0.5 ? -1 : 1;
         for (int j = 0; j < 2 && j < o->draws; ++j)
-            b->amounts[i][j] = (float)((o->lowest[j] + o->range[j] * leat_rng_uniform(b->run->rng)) *
-                                       scales[j] * values * sign);
-        if (o->decides)
-            b->amounts[i][0] = (float)leat_rng_uniform(b->run->rng) < b->amounts[i][0] ? 1.0f : 0.0f;
-        if (o->draws == 1) b->amounts[i][1] = b->amounts[i][0];
+            amounts[i][j] = (float)(leati_random_draw(o, j, rng) * scales[j] * values * sign);
+        if (o->decides) amounts[i][0] = (float)leat_rng_uniform(rng) < amounts[i][0] ? 1.0f : 0.0f;
+        if (o->draws == 1) amounts[i][1] = amounts[i][0];
     }
 }
 
 static leat_status change_all(const leati_callee *callee, const leati_callee_run *run, leat_error *err) {
     const leati_desc *desc = &run->inputs[0];
-    batch b = {.options = (const void *)callee,
-               .run = run,
-               .size = {desc->shape[1], desc->shape[2], desc->shape[3]}};
-    const size_t count = (size_t)desc->shape[0];
+    const leati_random_image *o = (const void *)callee;
+    batch b = {.options = o, .run = run, .size = {desc->shape[1], desc->shape[2], desc->shape[3]}};
+    const size_t count = (size_t)desc->shape[0], pixels = (size_t)(b.size.height * b.size.width);
     if (run->diff_args && !run->diff_args[0]) return LEAT_OK;
     b.amounts = leati_calloc(count + 1, sizeof *b.amounts);
     if (!b.amounts) return leati_fail_memory(err, count * sizeof *b.amounts, "random numbers");
-    draw_amounts(&b, (int64_t)count);
+    if (o->change.kind == LEATI_ELASTIC) {
+        b.fields = leati_calloc(2 * count * pixels + 1, sizeof *b.fields);
+        if (!b.fields) {
+            leati_free(b.amounts);
+            return leati_fail_memory(err, 2 * count * pixels * sizeof *b.fields, "displacements of pixels");
+        }
+    }
+    (o->draw ? o->draw : draw_amounts)(o, &b.size, run->rng, (int64_t)count, b.amounts);
     leati_thread_pool_share(run->pool, LEATI_THREAD_POOL_MAX, (int64_t)count, change_one, &b);
+    leati_free(b.fields);
     leati_free(b.amounts);
     return LEAT_OK;
 }
 
+double leati_random_draw(const leati_random_image *o, int index, leat_rng *rng) {
+    return o->lowest[index] + o->range[index] * leat_rng_uniform(rng);
+}
+
 static const char *const fill_modes[] = {"reflect", "wrap", "constant", "nearest", NULL};
+static const char *const elastic_fill_modes[] = {"reflect", "wrap", "constant", "nearest", "mirror", NULL};
 static const char *const interpolations[] = {"bilinear", "nearest", NULL};
 
-/* Sets what does not depend on the kind of change.  range[i]: the lowest and the highest number of draw i. */
-static leat_status set_change(leati_layer *layer, leati_change_kind kind, int draws, double range[2][2],
-                              leat_error *err) {
-    options *o = layer->config;
-    const json_t *fill = option(layer, "fill_value");
+leat_status leati_random_set(leati_random_image *o, const leati_layer *layer, leati_change_kind kind,
+                             int draws, double range[2][2], leat_error *err) {
+    const json_t *fill = kind == LEATI_ERASE ? NULL : leati_random_option(layer, "fill_value");
+    const char *const *modes = kind == LEATI_ELASTIC ? elastic_fill_modes : fill_modes;
     int32_t interpolation;
     LEATI_TRY(read_choice(layer, "data_format", leati_data_formats, &o->data_format, err));
-    LEATI_TRY(read_choice(layer, "fill_mode", fill_modes, &o->change.fill_mode, err));
+    LEATI_TRY(read_choice(layer, "fill_mode", modes, &o->change.fill_mode, err));
     LEATI_TRY(read_choice(layer, "interpolation", interpolations, &interpolation, err));
     if (fill && !json_is_number(fill)) return leati_fail(err, LEAT_EINVAL, "fill_value: expected a number");
     o->change.fill_value = (float)json_number_value(fill);
@@ -299,32 +242,31 @@ static leat_status set_change(leati_layer *layer, leati_change_kind kind, int dr
 
 static leat_status check_rotation(leati_layer *layer, leat_error *err) {
     double range[2][2] = {{0}};
-    LEATI_TRY(read_range(layer, "factor", -1, 1, range[0], err));
+    LEATI_TRY(leati_random_range(layer, "factor", -1, 1, range[0], err));
     for (int i = 0; i < 2; ++i) range[0][i] *= 360;
-    return set_change(layer, LEATI_ROTATE, 1, range, err);
+    return leati_random_set(config_of(layer), layer, LEATI_ROTATE, 1, range, err);
 }
 
 static leat_status check_translation(leati_layer *layer, leat_error *err) {
     double range[2][2];
-    LEATI_TRY(read_range(layer, "height_factor", -1, 1, range[0], err));
-    LEATI_TRY(read_range(layer, "width_factor", -1, 1, range[1], err));
-    ((options *)layer->config)->by_size = true;
-    return set_change(layer, LEATI_TRANSLATE, 2, range, err);
+    LEATI_TRY(leati_random_range(layer, "height_factor", -1, 1, range[0], err));
+    LEATI_TRY(leati_random_range(layer, "width_factor", -1, 1, range[1], err));
+    config_of(layer)->by_size = true;
+    return leati_random_set(config_of(layer), layer, LEATI_TRANSLATE, 2, range, err);
 }
 
 /* Without a width_factor the width is zoomed as the height. */
 static leat_status check_zoom(leati_layer *layer, leat_error *err) {
-    const bool both = option(layer, "width_factor") != NULL;
+    const bool both = leati_random_option(layer, "width_factor") != NULL;
     double range[2][2] = {{0}};
-    LEATI_TRY(read_range(layer, "height_factor", -1, 1, range[0], err));
-    if (both) LEATI_TRY(read_range(layer, "width_factor", -1, 1, range[1], err));
+    LEATI_TRY(leati_random_range(layer, "height_factor", -1, 1, range[0], err));
+    if (both) LEATI_TRY(leati_random_range(layer, "width_factor", -1, 1, range[1], err));
     for (int i = 0; i < 4; ++i) range[i / 2][i % 2] += 1;
-    return set_change(layer, LEATI_ZOOM, both ? 2 : 1, range, err);
+    return leati_random_set(config_of(layer), layer, LEATI_ZOOM, both ? 2 : 1, range, err);
 }
 
-static leat_status read_limits(leati_layer *layer, leat_error *err) {
-    options *o = layer->config;
-    const json_t *value = option(layer, "value_range");
+leat_status leati_random_limits(leati_random_image *o, const leati_layer *layer, leat_error *err) {
+    const json_t *value = leati_random_option(layer, "value_range");
     const json_t *low = json_array_get(value, 0), *high = json_array_get(value, 1);
     if (json_array_size(value) != 2 || !json_is_number(low) || !json_is_number(high))
         return leati_fail(err, LEAT_EINVAL, "value_range: expected a list of two numbers");
@@ -333,34 +275,44 @@ static leat_status read_limits(leati_layer *layer, leat_error *err) {
     return LEAT_OK;
 }
 
-static leat_status check_contrast(leati_layer *layer, leat_error *err) {
+leat_status leati_random_contrast(leati_random_image *o, const leati_layer *layer, const char *key,
+                                  leat_error *err) {
     double range[2][2] = {{0}};
-    LEATI_TRY(read_limits(layer, err));
-    LEATI_TRY(read_range(layer, "factor", 0, 1, range[0], err));
+    LEATI_TRY(leati_random_limits(o, layer, err));
+    LEATI_TRY(leati_random_range(layer, key, 0, 1, range[0], err));
     range[0][0] = 1 - range[0][0];
     range[0][1] = 1 + range[0][1];
-    return set_change(layer, LEATI_CONTRAST, 1, range, err);
+    return leati_random_set(o, layer, LEATI_CONTRAST, 1, range, err);
+}
+
+static leat_status check_contrast(leati_layer *layer, leat_error *err) {
+    return leati_random_contrast(layer->config, layer, "factor", err);
+}
+
+leat_status leati_random_brightness(leati_random_image *o, const leati_layer *layer, const char *key,
+                                    leat_error *err) {
+    double range[2][2] = {{0}};
+    LEATI_TRY(leati_random_limits(o, layer, err));
+    LEATI_TRY(leati_random_range(layer, key, -1, 1, range[0], err));
+    o->by_values = true;
+    return leati_random_set(o, layer, LEATI_BRIGHTEN, 1, range, err);
 }
 
 static leat_status check_brightness(leati_layer *layer, leat_error *err) {
-    double range[2][2] = {{0}};
-    LEATI_TRY(read_limits(layer, err));
-    LEATI_TRY(read_range(layer, "factor", -1, 1, range[0], err));
-    ((options *)layer->config)->by_values = true;
-    return set_change(layer, LEATI_BRIGHTEN, 1, range, err);
+    return leati_random_brightness(layer->config, layer, "factor", err);
 }
 
 static leat_status check_degeneration(leati_layer *layer, leat_error *err) {
     double range[2][2] = {{0}};
-    LEATI_TRY(read_limits(layer, err));
-    LEATI_TRY(read_range(layer, "factor", -1, 1, range[0], err));
-    return set_change(layer, LEATI_FADE, 1, range, err);
+    LEATI_TRY(leati_random_limits(config_of(layer), layer, err));
+    LEATI_TRY(leati_random_range(layer, "factor", -1, 1, range[0], err));
+    return leati_random_set(config_of(layer), layer, LEATI_FADE, 1, range, err);
 }
 
 /* Here the factor is the probability that an image loses its colours. */
 static leat_status check_grayscale(leati_layer *layer, leat_error *err) {
-    options *o = layer->config;
-    const json_t *factor = option(layer, "factor");
+    leati_random_image *o = layer->config;
+    const json_t *factor = leati_random_option(layer, "factor");
     const double probability = json_number_value(factor);
     double range[2][2] = {{probability, probability}};
     if (!json_is_number(factor) || probability < 0 || probability > 1)
@@ -368,42 +320,44 @@ static leat_status check_grayscale(leati_layer *layer, leat_error *err) {
     o->change.lowest = -INFINITY;
     o->change.highest = INFINITY;
     o->decides = true;
-    return set_change(layer, LEATI_FADE, 1, range, err);
+    return leati_random_set(config_of(layer), layer, LEATI_FADE, 1, range, err);
 }
 
 static leat_status check_invert(leati_layer *layer, leat_error *err) {
     double range[2][2] = {{0}};
-    LEATI_TRY(read_limits(layer, err));
-    LEATI_TRY(read_range(layer, "factor", 0, 1, range[0], err));
-    ((options *)layer->config)->decides = true;
-    return set_change(layer, LEATI_INVERT, 1, range, err);
+    LEATI_TRY(leati_random_limits(config_of(layer), layer, err));
+    LEATI_TRY(leati_random_range(layer, "factor", 0, 1, range[0], err));
+    config_of(layer)->decides = true;
+    return leati_random_set(config_of(layer), layer, LEATI_INVERT, 1, range, err);
 }
 
 static leat_status check_shear(leati_layer *layer, leat_error *err) {
     double range[2][2];
-    LEATI_TRY(read_range(layer, "y_factor", -1, 1, range[0], err));
-    LEATI_TRY(read_range(layer, "x_factor", -1, 1, range[1], err));
-    ((options *)layer->config)->turns = true;
-    return set_change(layer, LEATI_SHEAR, 2, range, err);
+    LEATI_TRY(leati_random_range(layer, "y_factor", -1, 1, range[0], err));
+    LEATI_TRY(leati_random_range(layer, "x_factor", -1, 1, range[1], err));
+    config_of(layer)->turns = true;
+    return leati_random_set(config_of(layer), layer, LEATI_SHEAR, 2, range, err);
 }
 
-static void lower_change(const leati_layer *layer, leati_lowering *lowering, int input_count,
-                         const leati_value *inputs, leati_value *outputs) {
-    const options *o = layer->config;
+leati_value leati_random_change(const leati_lowering *lowering, const leati_random_image *o, uint64_t stream,
+                                leati_value x) {
     leati_graph *g = lowering->graph;
-    leati_value x = as_float(g, inputs[0]);
+    x = leati_random_as_float(g, x);
+    if (!leati_lowering_in_training(lowering)) return x;
+    x = leati_image_value(g, x, o->data_format);
+    leati_graph_call(g, &o->callee, true, stream, 1, &x, &x);
+    return leati_image_value_back(g, x, o->data_format);
+}
+
+void leati_random_lower(const leati_layer *layer, leati_lowering *lowering, int input_count,
+                        const leati_value *inputs, leati_value *outputs) {
     (void)input_count;
-    if (leati_lowering_in_training(lowering)) {
-        x = leati_image_value(g, x, o->data_format);
-        leati_graph_call(g, &o->callee, true, lowering->stream, 1, &x, &x);
-        x = leati_image_value_back(g, x, o->data_format);
-    }
-    outputs[0] = x;
+    outputs[0] = leati_random_change(lowering, layer->config, lowering->stream, inputs[0]);
 }
 
 #define CHANGED(name, class_name, fields_, check_)                                                           \
-    LEATI_LAYER_TYPE(name, class_name, #name, options, fields_, LEATI_ONE_INPUT, .check = check_,            \
-                     .infer = infer, .lower = lower_change)
+    LEATI_LAYER_TYPE(name, class_name, #name, leati_random_image, fields_, LEATI_ONE_INPUT, .check = check_, \
+                     .infer = leati_random_infer, .lower = leati_random_lower)
 CHANGED(random_brightness, "RandomBrightness", factor_fields, check_brightness);
 CHANGED(random_color_degeneration, "RandomColorDegeneration", factor_fields, check_degeneration);
 CHANGED(random_contrast, "RandomContrast", factor_fields, check_contrast);
@@ -449,7 +403,7 @@ static leat_status infer_crop(const leati_layer *layer, int input_count, const l
 static void lower_crop(const leati_layer *layer, leati_lowering *lowering, int input_count,
                        const leati_value *inputs, leati_value *outputs) {
     (void)layer, (void)input_count;
-    outputs[0] = as_float(lowering->graph, inputs[0]);
+    outputs[0] = leati_random_as_float(lowering->graph, inputs[0]);
 }
 
 LEATI_LAYER_TYPE(random_crop, "RandomCrop", "random_crop", crop_config, crop_fields, LEATI_ONE_INPUT,
@@ -487,7 +441,7 @@ static void lower_flip(const leati_layer *layer, leati_lowering *lowering, int i
                        const leati_value *inputs, leati_value *outputs) {
     const flip_config *c = layer->config;
     leati_graph *g = lowering->graph;
-    leati_value x = as_float(g, inputs[0]);
+    leati_value x = leati_random_as_float(g, inputs[0]);
     (void)input_count;
     if (leati_lowering_in_training(lowering)) {
         x = leati_image_value(g, x, c->data_format);
@@ -499,4 +453,4 @@ static void lower_flip(const leati_layer *layer, leati_lowering *lowering, int i
 }
 
 LEATI_LAYER_TYPE(random_flip, "RandomFlip", "random_flip", flip_config, flip_fields, LEATI_ONE_INPUT,
-                 .infer = infer, .lower = lower_flip);
+                 .infer = leati_random_infer, .lower = lower_flip);
