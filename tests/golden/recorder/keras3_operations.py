@@ -124,7 +124,15 @@ def activations():
     one("pooling", lambda x: [ops.max_pool(x, 2), ops.average_pool(x, 3, strides=2, padding="same")[:, :2, :2]], (5, 4, 2))
 
 
+def patches():
+    """Patches of images and of volumes."""
+    one("patches", lambda x: ops.image.extract_patches(x, (3, 2)), (6, 5, 2))
+    one("patches_overlapping", lambda x: [ops.image.extract_patches(x, 3, strides=(2, 1), padding="same"),
+                                          ops.image.extract_patches(x, 2, strides=1, dilation_rate=2)], (6, 5, 2))
+    one("patches_volume", lambda x: ops.image.extract_patches_3d(x, (2, 1, 2), strides=(1, 2, 1)), (3, 4, 3, 2))
+
+
 def run():
     """Records all cases of this module."""
-    for part in (arithmetic, moves, reductions, products, activations):
+    for part in (arithmetic, moves, reductions, products, activations, patches):
         part()

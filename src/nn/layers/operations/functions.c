@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "engine/op_semantics/geometry.h"
 #include "nn/activations/activation.h"
 #include "nn/layers/operations/operations.h"
 #include "nn/layers/spatial.h"
@@ -140,35 +141,80 @@ static void lower_one_hot(leati_operands *o) {
     o->outputs[0] = axis == rank - 1 ? y : leati_transpose(o->g, y, perm);
 }
 
+/* The options of a window that slides over an image. */
+typedef struct window_options {
+    leati_ints kernel, strides, dilation;
+    int32_t data_format;
+    bool same;
+} window_options;
+
+/* Makes the list as long as the image has axes: one number stands for all axes.  Returns false if that fails. */
+static bool spread_over(leati_ints *list, int spatial) {
+    for (int i = 0; i < spatial; ++i) {
+        if (list->count == 1) list->values[i] = list->values[0];
+        if ((list->count != 1 && i >= list->count) || list->values[i] < 1) return false;
+    }
+    list->count = spatial;
+    return true;
+}
+
+/* Reads the options for an image with that number of axes.  After a failure it returns false. */
+static bool read_window(leati_operands *o, const char *size_key, int spatial, window_options *w) {
+    const char *format = leati_operand_text(o, "data_format", "channels_last");
+    *w = (window_options){.same = strcmp(leati_operand_text(o, "padding", "valid"), "same") == 0};
+    w->data_format = strcmp(format, "channels_first") == 0 ? LEATI_CHANNELS_FIRST : LEATI_CHANNELS_LAST;
+    w->kernel.count = leati_operand_ints(o, size_key, w->kernel.values);
+    w->strides.count = leati_operand_ints(o, "strides", w->strides.values);
+    w->dilation = (leati_ints){.count = 1, .values = {1}};
+    if (leati_operation_has(o->operation, "dilation_rate") && leati_operand_json(o, "dilation_rate"))
+        w->dilation.count = leati_operand_ints(o, "dilation_rate", w->dilation.values);
+    if (w->strides.count == -1) w->strides = w->kernel;
+    if (spatial >= 1 && spatial <= 3 && spread_over(&w->kernel, spatial) &&
+        spread_over(&w->strides, spatial) && spread_over(&w->dilation, spatial))
+        return true;
+    o->outputs[0] = leati_operand_fail(o, LEAT_EINVAL, "expected an image, %s and strides", size_key);
+    return false;
+}
+
 static void lower_pooling(leati_operands *o) {
     leati_graph *g = o->g;
     leati_value x = leati_operand(o, "inputs");
-    int spatial = leati_graph_desc(g, x)->rank - 2;
-    leati_ints kernel = {0}, strides = {0};
-    const char *format = leati_operand_text(o, "data_format", "channels_last");
-    int32_t data_format = strcmp(format, "channels_first") == 0 ? LEATI_CHANNELS_FIRST : LEATI_CHANNELS_LAST;
-    bool same = strcmp(leati_operand_text(o, "padding", "valid"), "same") == 0;
-    kernel.count = leati_operand_ints(o, "pool_size", kernel.values);
-    strides.count = leati_operand_ints(o, "strides", strides.values);
-    if (strides.count == -1) strides = kernel;
-    bool fits = spatial >= 1 && spatial <= 3;
-    for (int i = 0; fits && i < 3; ++i) {
-        if (kernel.count == 1) kernel.values[i] = kernel.values[0];
-        if (strides.count == 1) strides.values[i] = strides.values[0];
-        fits = i >= spatial || ((kernel.count == 1 || i < kernel.count) && kernel.values[i] > 0 &&
-                                (strides.count == 1 || i < strides.count) && strides.values[i] > 0);
-    }
-    if (!fits) {
-        o->outputs[0] = leati_operand_fail(o, LEAT_EINVAL, "expected an image, pool_size and strides");
-        return;
-    }
-    kernel.count = strides.count = spatial;
-    x = leati_image_value(g, x, data_format);
-    leati_slide slide = {&kernel, &strides, NULL, same ? LEATI_PADDING_SAME : LEATI_PADDING_VALID};
+    window_options w;
+    if (!read_window(o, "pool_size", leati_graph_desc(g, x)->rank - 2, &w)) return;
+    x = leati_image_value(g, x, w.data_format);
+    leati_slide slide = {&w.kernel, &w.strides, NULL, w.same ? LEATI_PADDING_SAME : LEATI_PADDING_VALID};
     leati_attrs attrs = {.pooling = {.window = leati_slide_window(&slide, leati_graph_desc(g, x)),
                                      .kind = (leati_pooling)o->operation->detail}};
     leati_value y = leati_graph_node(g, LEATI_OP_POOLING, &attrs, 1, &x, NULL);
-    o->outputs[0] = leati_image_value_back(g, y, data_format);
+    o->outputs[0] = leati_image_value_back(g, y, w.data_format);
+}
+
+/* The pixels of each window become the channels of one pixel, in the order rows, columns, channels. */
+static void lower_extract_patches(leati_operands *o) {
+    static const int32_t batch_first[] = {1, 0, 2};
+    leati_graph *g = o->g;
+    leati_value x = leati_operand(o, "images");
+    int spatial = leati_graph_desc(g, x)->rank - 2;
+    window_options w;
+    if (!read_window(o, "size", spatial, &w)) return;
+    x = leati_image_value(g, x, w.data_format);
+    leati_slide slide = {&w.kernel, &w.strides, &w.dilation,
+                         w.same ? LEATI_PADDING_SAME : LEATI_PADDING_VALID};
+    const leati_desc *desc = leati_graph_desc(g, x);
+    leati_attrs attrs = {.conv = {.window = leati_slide_window(&slide, desc), .groups = 1}};
+    leati_geometry geometry;
+    leat_error err = {0};
+    leat_status status = leati_geometry_make(&geometry, &attrs.conv.window, desc, &err);
+    if (status != LEAT_OK) {
+        o->outputs[0] = leati_operand_fail(o, status, "%s", err.message);
+        return;
+    }
+    int64_t dims[LEAT_MAX_RANK] = {geometry.batch};
+    for (int i = 0; i < spatial; ++i) dims[1 + i] = geometry.out[i + 3 - spatial];
+    dims[1 + spatial] = geometry.taps * geometry.channels;
+    leati_value patches = leati_graph_node(g, LEATI_OP_PATCHES, &attrs, 1, &x, NULL);
+    leati_value y = leati_reshape(g, leati_transpose(g, patches, batch_first), spatial + 2, dims);
+    o->outputs[0] = leati_image_value_back(g, y, w.data_format);
 }
 
 #define NN            "ops.nn"
@@ -206,5 +252,7 @@ const leati_operation leati_nn_operations[] = {
     {"OneHot", NN, "x num_classes axis dtype sparse", lower_one_hot, 0},
     {"MaxPool", NN, "inputs pool_size strides padding data_format", lower_pooling, LEATI_POOL_MAX},
     {"AveragePool", NN, "inputs pool_size strides padding data_format", lower_pooling, LEATI_POOL_AVERAGE},
+    {"ExtractPatches", "ops.image", "images size strides dilation_rate padding data_format",
+     lower_extract_patches, 0},
     {.name = NULL},
 };
