@@ -414,6 +414,24 @@ const example examples[] = {
      "\"height_factor\": 0.1, \"width_factor\": [0.1, 0.2], \"fill_mode\": \"constant\", \"interpolation\": "
      "\"nearest\", \"fill_value\": 0.5, \"data_format\": \"channels_first\"",
      {IMAGE}},
+    {"MelSpectrogram",
+     "\"fft_length\": 12, \"sequence_stride\": 5, \"sequence_length\": 9, \"window\": \"hamming\", "
+     "\"sampling_rate\": 100, \"num_mel_bins\": 3, \"min_freq\": 1.0, \"max_freq\": 45.0, \"top_db\": 60.0, "
+     "\"mag_exp\": 1.0, \"min_power\": 1e-9, \"ref_power\": 2.0",
+     {{1, {20}}}},
+    {"MelSpectrogram",
+     "\"fft_length\": 8, \"window\": null, \"sampling_rate\": 100, \"num_mel_bins\": 2, \"power_to_db\": "
+     "false",
+     {{1, {9}}}},
+    {"STFTSpectrogram",
+     "\"mode\": \"psd\", \"frame_length\": 6, \"frame_step\": 2, \"fft_length\": 10, \"window\": "
+     "\"hamming\", "
+     "\"periodic\": true, \"scaling\": \"spectrum\", \"padding\": \"same\", \"expand_dims\": true",
+     {{2, {12, 2}}}},
+    {"STFTSpectrogram",
+     "\"mode\": \"stft\", \"frame_length\": 5, \"scaling\": null, \"window\": null, \"data_format\": "
+     "\"channels_first\"",
+     {{2, {2, 12}}}},
     {"Resizing", "\"height\": 4, \"width\": 9", {IMAGE}},
     {"Resizing",
      "\"height\": 8, \"width\": 3, \"interpolation\": \"bicubic\", \"antialias\": true, "

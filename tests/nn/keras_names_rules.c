@@ -58,8 +58,8 @@ const names_rule names_rules[] = {
     {"layers", "Discretization IntegerLookup", "partly",
      "vocabulary and boundaries from the file or the configuration; no `adapt`"},
     {"layers", "HashedCrossing Hashing", "partly", "of integers, not of strings"},
-    {"layers", "MelSpectrogram STFTSpectrogram", "no",
-     "a Fourier transform, which leat's engine does not have: prepare spectrograms as samples"},
+    {"layers", "STFTSpectrogram", "partly",
+     "not the mode `angle`; windows hann, hamming, blackman, boxcar or none"},
     {"layers",
      "Adaptive* CenterCrop Conv1DTranspose Convolution1DTranspose ConvLSTM1D ConvLSTM3D DepthwiseConv1D "
      "RMSNormalization Resizing ReversibleEmbedding SpectralNormalization",
@@ -80,7 +80,7 @@ const names_rule names_rules[] = {
 
     /* Initializers and kin. */
     {"initializers", "STFT STFTInitializer stft", "no",
-     "a Fourier transform, which leat's engine does not have"},
+     "only as the first value of the kernels of STFTSpectrogram"},
     {"initializers", "IdentityInitializer OrthogonalInitializer variance_scaling", "yes",
      "another name of a class; files have the name of the class"},
     {"activations", "threshold", "no", "not implemented; as a layer: ReLU with `threshold`"},

@@ -4,9 +4,11 @@
 #include "cmocka_all.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "leat/model.h"
 #include "nn/initializers/types.h"
 #include "nn/run.h"
 #include "support/golden.h"
@@ -232,12 +234,48 @@ static void test_errors(void **state) {
     }
 }
 
+/* Checks elements 4, 5 and 7 of the kernels of an STFTSpectrogram against Keras 3.15. */
+static void check_kernels(const char *options, const float want[2][3]) {
+    static const int places[] = {4, 5, 7};
+    char json[1024];
+    leat_error err = {0};
+    leat_model *model = NULL;
+    snprintf(
+        json, sizeof json,
+        "{\"class_name\": \"Sequential\", \"config\": {\"name\": \"s\", \"layers\": [{\"class_name\": "
+        "\"STFTSpectrogram\", \"config\": {\"name\": \"it\", \"batch_input_shape\": [null, 20, 1], %s}}]}}",
+        options);
+    assert_ok(leat_model_from_json(&model, json, &err), &err);
+    assert_int_equal(leat_model_weight_count(model), 2);
+    for (int side = 0; side < 2; ++side) {
+        const leat_tensor kernel = leat_model_weight(model, side);
+        for (int i = 0; i < 3; ++i) {
+            const double got = (double)((const float *)kernel.data)[places[i]];
+            if (!(fabs(got - (double)want[side][i]) < 1e-6))
+                fail_msg("%s: kernel %d has %.8g at %d, expected %.8g", options, side, got, places[i],
+                         (double)want[side][i]);
+        }
+    }
+    leat_model_destroy(&model);
+}
+
+static void test_fourier_kernels(void **state) {
+    (void)state;
+    check_kernels("\"frame_length\": 5", (const float[2][3]){{0, 0.4082483f, 0}, {0, 0, -0.4082483f}});
+    check_kernels(
+        "\"frame_length\": 4, \"periodic\": true, \"scaling\": \"spectrum\", \"window\": \"hamming\", "
+        "\"fft_length\": 6",
+        (const float[2][3]){{0.25f, 0.125f, -0.25f}, {0, -0.21650641f, 0}});
+    check_kernels("\"frame_length\": 3, \"window\": \"blackman\", \"fft_length\": 4",
+                  (const float[2][3]){{0, -1, 0}, {-1, 0, 0}});
+    check_kernels("\"frame_length\": 3, \"window\": null", (const float[2][3]){{0, -1, -1}, {-1, 0, 0}});
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_distributions),
-        cmocka_unit_test(test_seeds),
-        cmocka_unit_test(test_names),
-        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_distributions),   cmocka_unit_test(test_seeds),
+        cmocka_unit_test(test_names),           cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_fourier_kernels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -88,6 +88,8 @@ const leati_layer_type *const leati_layer_types[] = {
     &leati_layer_operation,
     &leati_layer_permute,
     &leati_layer_prelu,
+    &leati_layer_mel_spectrogram,
+    &leati_layer_stft_spectrogram,
     &leati_layer_random_brightness,
     &leati_layer_random_color_degeneration,
     &leati_layer_random_color_jitter,

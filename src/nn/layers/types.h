@@ -87,6 +87,8 @@ extern const leati_layer_type leati_layer_max_pooling2d;
 extern const leati_layer_type leati_layer_max_pooling3d;
 extern const leati_layer_type leati_layer_maximum;
 extern const leati_layer_type leati_layer_minimum;
+extern const leati_layer_type leati_layer_mel_spectrogram;
+extern const leati_layer_type leati_layer_stft_spectrogram;
 extern const leati_layer_type leati_layer_random_brightness;
 extern const leati_layer_type leati_layer_random_color_degeneration;
 extern const leati_layer_type leati_layer_random_color_jitter;

@@ -243,7 +243,31 @@ def changes():
         -1e30, 1e30, 3)
 
 
+def spectrograms():
+    """Frequencies of signals over time.  Decibels are recorded for prediction: their gradients are large."""
+    def mel(name, samples, trains=False, **options):
+        options = dict(dict(sampling_rate=1000, num_mel_bins=5), **options)
+        before = [lambda: L.Dense(samples)] if trains else []
+        case("mel_spectrogram_" + name, "MelSpectrogram", (samples,), *before, lambda: L.MelSpectrogram(**options),
+             lambda: L.Dense(2), trains=trains)
+
+    def stft(name, shape, **options):
+        case("stft_spectrogram_" + name, "STFTSpectrogram", shape, lambda: L.Conv1D(shape[-1], 1),
+             lambda: L.STFTSpectrogram(**options), lambda: L.Dense(2))
+    mel("decibels", 100, fft_length=32, sequence_stride=12)
+    mel("hamming", 61, fft_length=30, sequence_length=21, sequence_stride=10, window="hamming", min_freq=50.0,
+        max_freq=450.0, top_db=12.0, ref_power=3.0, min_power=1e-8, mag_exp=1.0)
+    mel("powers", 24, trains=True, fft_length=16, sequence_stride=8, sequence_length=12, window=None, power_to_db=False,
+        mag_exp=1.0)
+    stft("log", (30, 2), frame_length=8)
+    stft("magnitude", (30, 2), mode="magnitude", frame_length=7, frame_step=3, padding="same", expand_dims=True)
+    stft("psd", (30, 1), mode="psd", frame_length=8, fft_length=10, frame_step=5)
+    stft("real", (2, 30), mode="real", frame_length=8, data_format="channels_first")
+    stft("imag", (2, 30), mode="imag", frame_length=8, data_format="channels_first", expand_dims=True)
+    stft("both", (30, 2), mode="stft", frame_length=6, periodic=True, scaling="spectrum", window="hamming")
+
+
 def run():
     """Records all cases of this module."""
-    for part in (resizing, crops, random, encodings, lookups, hashes, intervals, changes, filters):
+    for part in (resizing, crops, random, encodings, lookups, hashes, intervals, changes, filters, spectrograms):
         part()
