@@ -3,6 +3,7 @@
 #include "cmocka_all.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "nn/program/program.h"
@@ -171,12 +172,41 @@ static void test_predict(void **state) {
     leat_model_destroy(&model);
 }
 
+/* Builds the prediction of an Embedding with a mask, and a Softmax behind it. */
+static leat_status build_masked_softmax(const char *version, leat_error *err) {
+    char json[1024];
+    leati_program program = {0};
+    snprintf(json, sizeof json,
+             "{\"class_name\": \"Sequential\", \"keras_version\": \"%s\", \"config\": {\"name\": \"s\", "
+             "\"layers\": [{\"class_name\": \"Embedding\", \"config\": {\"name\": \"e\", \"input_dim\": 5, "
+             "\"output_dim\": 3, \"mask_zero\": true, \"batch_input_shape\": [null, 3]}}, {\"class_name\": "
+             "\"Softmax\", \"config\": {\"name\": \"y\"}}]}}",
+             version);
+    leat_model *model = make(json, NULL, NULL);
+    leati_program_spec spec =
+        spec_of(LEATI_PREDICT, desc(LEAT_I32, 2, BATCH, 3, 0), desc(LEAT_F32, 1, BATCH, 0, 0));
+    leat_status status = leati_program_build(model, &spec, &program, err);
+    leati_graph_destroy(&program.graph);
+    leat_model_destroy(&model);
+    return status;
+}
+
+/* Keras 2.3.1 passes a mask of steps on; current Keras takes the mask for a mask of the classes. */
+static void test_softmax_behind_a_mask(void **state) {
+    leat_error err = {0};
+    (void)state;
+    assert_ok(build_masked_softmax("2.3.1", &err), &err);
+    assert_int_equal(build_masked_softmax("3.15.1", &err), LEAT_ENOTSUP);
+    assert_non_null(strstr(err.message, "use Activation('softmax')"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_types),
         cmocka_unit_test(test_shapes),
         cmocka_unit_test(test_impossible_steps),
         cmocka_unit_test(test_predict),
+        cmocka_unit_test(test_softmax_behind_a_mask),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

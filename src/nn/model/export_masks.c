@@ -31,6 +31,7 @@ typedef struct layer_call {
     int32_t input_count;
     const mask *inputs;
     mask *outputs; /* begin as tensors without masks */
+    bool masked;   /* the call has the argument `mask` */
 } layer_call;
 
 /* ---- Refusals ---- */
@@ -162,6 +163,7 @@ static leat_status pass_pooling(walk *w, const layer_call *call) {
 
 /* Softmax of current Keras takes the mask of its input for a mask of the classes. */
 static leat_status pass_softmax(walk *w, const layer_call *call) {
+    if (call->masked) return LEAT_OK;
     call->outputs[0] = call->inputs[0];
     if (!call->inputs[0].id) return LEAT_OK;
     return leati_fail(
@@ -261,7 +263,8 @@ static leat_status pass_call(walk *w, const leat_model *model, const leati_sched
             table[index_of(model, call->inputs[i].layer, call->inputs[i].call, call->inputs[i].tensor)];
     if (member->model) return pass_model(w, member->model, inputs, outputs);
     if (call->masked) inputs[0] = new_mask(w); /* the argument `mask` takes the place of the tensor's mask */
-    const layer_call one = {member->layer, call->input_count - (call->masked ? 1 : 0), inputs, outputs};
+    const layer_call one = {member->layer, call->input_count - (call->masked ? 1 : 0), inputs, outputs,
+                            call->masked};
     LEATI_TRY(pass_layer(w, &one));
     return member->layer->type == &leati_layer_multi_head_attention
                ? take_masks(w, model, member->layer, call, table)

@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "base/rng.h"
 #include "engine/graph/build.h"
+#include "nn/layers/types.h"
 #include "nn/network/network.h"
 
 /* Returns the index of a call's first output in a table that has LEATI_LAYER_MAX_OUTPUTS tensors for each call. */
@@ -79,9 +80,11 @@ typedef struct call_outputs {
 static leat_status lower_calls(const leat_model *model, leati_lowering *lowering, uint64_t stream,
                                const call_inputs *inputs, const call_outputs *outputs, leat_error *err);
 
-/* Returns a mask of steps: 1 where the argument `mask` of a call is not 0, else 0. */
-static leati_value mask_of_argument(leati_graph *g, leati_value argument) {
+/* Returns a mask: 1 where the argument `mask` of a call is not 0 (Softmax: above 0.5), else 0. */
+static leati_value mask_of_argument(const leati_layer *layer, leati_graph *g, leati_value argument) {
     leati_value number = leati_cast(g, argument, LEAT_F32, 1);
+    if (layer->type == &leati_layer_softmax)
+        return leati_binary_of(g, LEATI_GREATER, number, leati_scalar(g, 0.5f));
     return leati_linear(g, leati_binary_of(g, LEATI_EQUAL, number, leati_scalar(g, 0)), -1, 1);
 }
 
@@ -91,7 +94,7 @@ static leat_status lower_layer(const leati_layer *layer, leati_lowering *lowerin
     lowering->masked = call->masked;
     lowering->takes_masks = false;
     if (call->masked)
-        masks[0] = mask_of_argument(lowering->graph, layer_call->inputs[--layer_call->input_count]);
+        masks[0] = mask_of_argument(layer, lowering->graph, layer_call->inputs[--layer_call->input_count]);
     leat_status status = leati_layer_lower(layer, lowering, layer_call, err);
     lowering->masked = false;
     return status;

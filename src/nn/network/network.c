@@ -180,16 +180,26 @@ static leat_status shapes_of(const leat_model *model, int32_t count, const leati
     return LEAT_OK;
 }
 
+/* Checks the mask of a Softmax, which says for each element if it counts. */
+static leat_status check_class_mask(int32_t count, const leati_shape *shapes, leat_error *err) {
+    const leati_shape *x = &shapes[0], *mask = &shapes[count - 1];
+    bool fits = count > 1 && mask->rank == x->rank;
+    for (int32_t i = 1; fits && i < x->rank; ++i)
+        fits = mask->dims[i] <= 1 || x->dims[i] < 0 || mask->dims[i] == x->dims[i];
+    return fits ? LEAT_OK : leati_shape_unexpected(mask, "a mask of the input's shape, or of size 1", err);
+}
+
 /* Checks that a layer takes the argument `mask`, and the shape of the mask, which is the last of the shapes. */
 static leat_status check_mask(const leati_member *member, int32_t count, const leati_shape *shapes,
                               leat_error *err) {
     const leati_layer *layer = member->layer;
+    if (layer && layer->type == &leati_layer_softmax) return check_class_mask(count, shapes, err);
     bool takes = layer && (leati_recurrence_of(layer) || layer->type == &leati_layer_bidirectional ||
                            layer->type == &leati_layer_global_average_pooling1d);
     if (!takes)
         return leati_fail(err, LEAT_ENOTSUP,
                           "called with the argument 'mask', which leat supports for recurrent layers, "
-                          "Bidirectional and GlobalAveragePooling1D only");
+                          "Bidirectional, GlobalAveragePooling1D and Softmax only");
     const leati_shape *x = &shapes[0], *mask = &shapes[count - 1];
     bool fits = count > 1 && mask->rank == 2 && x->rank > 2 &&
                 (mask->dims[1] < 0 || x->dims[1] < 0 || mask->dims[1] == x->dims[1]);

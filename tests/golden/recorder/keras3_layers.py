@@ -109,6 +109,20 @@ def dilated():
         "backend": "tensorflow"}, [x], random, "a kernel with zeros between", False, {wide.kernel.path: kernel})
 
 
+def masked_softmax():
+    """Softmax with a mask of its elements; no element of the last row counts."""
+    masks = np.array([[[1, 1, 0, 1], [0, 1, 1, 1], [0, 0, 0, 0]], [[1, 0, 0, 0], [1, 1, 1, 1], [0, 0, 0, 0]]], bool)
+
+    def one(name, mask):
+        def build():
+            x, m = L.Input((3, 4), name="x"), L.Input(mask.shape[1:], name="m", dtype="bool")
+            return [x, m], L.Dense(2)(L.Softmax()(L.Dense(4)(x), mask=m))
+        x = store.random_for("softmax_mask").normal(0.0, 1.0, (2, 3, 4)).astype("float32")
+        functional("softmax_mask" + name, "Softmax", build, inputs=[x, mask], exact=True)
+    one("", masks)
+    one("_column", masks[:, :, :1])
+
+
 def later():
     """Layers that current Keras computes in another way than 2.3.1, or over more axes."""
     def one(name, shape, make):
@@ -125,5 +139,5 @@ def later():
 
 def run():
     """Records all cases of this module."""
-    for part in (activations, normalizations, rescalings, keepdims, groups, dilated, later):
+    for part in (activations, normalizations, rescalings, keepdims, groups, dilated, later, masked_softmax):
         part()

@@ -116,14 +116,43 @@ static leat_status infer_softmax(const leati_layer *layer, int input_count, cons
     return leati_infer_same(layer, input_count, inputs, outputs, output_count, err);
 }
 
+/* Returns true if the mask says for each element if it counts: its sizes are those of x, or 1. */
+static bool masks_elements(const leati_graph *g, leati_value x, leati_value mask) {
+    const leati_desc *shape = leati_graph_desc(g, x), *sizes = leati_graph_desc(g, mask);
+    bool fits = shape->rank == sizes->rank;
+    for (int i = 0; fits && i < shape->rank; ++i)
+        fits = sizes->shape[i] == 1 || sizes->shape[i] == shape->shape[i];
+    return fits;
+}
+
+/* Makes the elements that do not count very small.  Returns the mask, by which the result is to be multiplied;
+ * LEATI_NONE: all elements count.  Keras 2.3.1 passes the mask on without using it; so does current Keras, except that
+ * the mask of the call is no mask of steps. */
+static leati_value apply_mask(leati_lowering *lowering, leati_value *x) {
+    leati_graph *g = lowering->graph;
+    const leati_value mask = lowering->input_masks[0];
+    if (!lowering->masked) lowering->output_masks[0] = mask;
+    if (mask == LEATI_NONE || !lowering->as_keras3) return LEATI_NONE;
+    if (!masks_elements(g, *x, mask))
+        *x = leati_graph_fail(
+            g, LEAT_ENOTSUP,
+            "Softmax: its input has a mask of steps, which current Keras takes for a mask of "
+            "the classes, and refuses; use Activation('softmax')");
+    leati_value kept = leati_mul(g, *x, mask);
+    *x = leati_add(g, kept, leati_linear(g, mask, 1e9f, -1e9f));
+    return mask;
+}
+
 /* For a matrix, Keras uses the last axis, whatever the configuration says. */
 static void lower_softmax(const leati_layer *layer, leati_lowering *lowering, int input_count,
                           const leati_value *inputs, leati_value *outputs) {
     const softmax_config *c = layer->config;
     int rank = leati_graph_desc(lowering->graph, inputs[0])->rank;
+    leati_value x = inputs[0];
     (void)input_count;
-    outputs[0] =
-        leati_softmax_over(lowering->graph, inputs[0], rank == 2 ? 2 : leati_axes_of(&c->axis, rank));
+    const leati_value mask = apply_mask(lowering, &x);
+    outputs[0] = leati_softmax_over(lowering->graph, x, rank == 2 ? 2 : leati_axes_of(&c->axis, rank));
+    if (mask != LEATI_NONE) outputs[0] = leati_mul(lowering->graph, outputs[0], mask);
 }
 
 /* Members of leati_layer_type that all types of this file have in common. */
@@ -139,5 +168,6 @@ LEATI_LAYER_TYPE(thresholded_relu, "ThresholdedReLU", "thresholded_re_lu", thres
                  .lower = lower_thresholded, COMMON_MEMBERS);
 LEATI_LAYER_TYPE(relu, "ReLU", "re_lu", relu_config, relu_fields, .steps = LEATI_STEPS_BY_NUMBER,
                  .infer = leati_infer_same, .lower = lower_relu, COMMON_MEMBERS);
-LEATI_LAYER_TYPE(softmax, "Softmax", "softmax", softmax_config, softmax_fields, .steps = LEATI_STEPS_BY_AXIS,
-                 .infer = infer_softmax, .lower = lower_softmax, COMMON_MEMBERS);
+LEATI_LAYER_TYPE(softmax, "Softmax", "softmax", softmax_config, softmax_fields, LEATI_ONE_INPUT,
+                 .masking = LEATI_MASK_COMPUTED, .steps = LEATI_STEPS_BY_AXIS, .infer = infer_softmax,
+                 .lower = lower_softmax);
