@@ -13,6 +13,7 @@
 #include "formats/onnx/onnx.h"
 #include "formats/safetensors.h"
 #include "json/json.h"
+#include "nn/keras3/own_keys.h"
 
 leat_status leati_keras_h5_write_json(leati_h5 *file, const char *name, const json_t *value,
                                       leat_error *err) {
@@ -26,7 +27,8 @@ leat_status leati_keras_h5_write_json(leati_h5 *file, const char *name, const js
 static leat_status write_training(leati_h5 *file, const leat_model *model, leat_error *err) {
     json_t *config = NULL;
     LEATI_TRY(leati_model_training_config(model, &config, err));
-    leat_status status = leati_keras_h5_write_json(file, "training_config", config, err);
+    leat_status status = leati_own_keys_adapt_training(config, err);
+    if (status == LEAT_OK) status = leati_keras_h5_write_json(file, "training_config", config, err);
     json_decref(config);
     LEATI_TRY(status);
     return leati_keras_h5_write_optimizer(file, model, err);
@@ -38,7 +40,8 @@ static leat_status write_model(leati_h5 *file, const leat_model *model, bool inc
     json_t *config = NULL;
     if (model->from_keras3) return leati_keras3_write_h5(file, model, include_optimizer, err);
     LEATI_TRY(leati_model_config(model, &config, err));
-    leat_status status = leati_keras_h5_write_json(file, "model_config", config, err);
+    leat_status status = leati_own_keys_set_aside(config, err);
+    if (status == LEAT_OK) status = leati_keras_h5_write_json(file, "model_config", config, err);
     json_decref(config);
     LEATI_TRY(status);
     LEATI_TRY(leati_h5_write_string(file, "/", "keras_version", "2.3.1", err));

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "nn/config/object.h"
+#include "nn/keras3/own_keys.h"
 #include "nn/layers/layer.h"
 #include "nn/layers/types.h"
 
@@ -286,15 +287,16 @@ leat_status leati_translate_model(const json_t *root, json_t **out, leat_error *
             "expected the configuration of a model, an object with \"class_name\" and \"config\", "
             "received %s",
             root ? type_name(root) : "nothing");
-    *out = any ? json_deep_copy(root) : json_incref((json_t *)(uintptr_t)root);
+    const bool restores = !any && leati_own_keys_present(root);
+    *out = any || restores ? json_deep_copy(root) : json_incref((json_t *)(uintptr_t)root);
     if (!*out) return no_memory(err);
-    if (!any) return LEAT_OK;
-    leat_status status = LEAT_OK;
-    if (!json_object_get(*out, "keras_version") &&
+    if (!any && !restores) return LEAT_OK;
+    leat_status status = restores ? leati_own_keys_restore(*out, err) : LEAT_OK;
+    if (any && !json_object_get(*out, "keras_version") &&
         json_object_set_new(*out, "keras_version", json_string("3.0")) != 0)
         status = no_memory(err);
-    if (status == LEAT_OK && leati_item_is_model(*out)) status = translate_item(*out, late, err);
-    if (status == LEAT_OK) status = simplify(*out, late, err);
+    if (status == LEAT_OK && any && leati_item_is_model(*out)) status = translate_item(*out, late, err);
+    if (status == LEAT_OK && any) status = simplify(*out, late, err);
     if (status == LEAT_OK) return LEAT_OK;
     json_decref(*out);
     *out = NULL;

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "json/json.h"
+#include "nn/keras3/own_keys.h"
 #include "nn/model/export.h"
 #include "nn/model/model.h"
 
@@ -135,7 +136,8 @@ leat_status leat_model_to_json(const leat_model *model, char **out, leat_error *
         LEATI_TRY(leati_keras3_model(model, LEATI_KERAS3_ARCHIVE, &root, err));
     } else {
         LEATI_TRY(leati_model_config(model, &root, err));
-        set = json_object_set_new(root, "keras_version", json_string("2.3.1")) == 0 &&
+        set = leati_own_keys_set_aside(root, err) == LEAT_OK &&
+              json_object_set_new(root, "keras_version", json_string("2.3.1")) == 0 &&
               json_object_set_new(root, "backend", json_string("tensorflow")) == 0;
     }
     leat_status status = set ? leati_json_write(root, out, err) : no_memory(model, err);
