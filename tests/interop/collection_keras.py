@@ -264,6 +264,9 @@ def set_optimizer_state(model, values):
         for variable, value in zip(model.optimizer.variables, values):
             variable.assign(value)
     else:
+        make = getattr(model.optimizer, "_create_all_weights", getattr(model.optimizer, "build", None))
+        if LATE and make:  # an optimizer of tf.keras makes its variables at its first step
+            make(model.trainable_variables)
         model.optimizer.set_weights(values)
 
 
