@@ -28,6 +28,15 @@ extern "C" {
 typedef struct leat_source_options {
     size_t size;        /* sizeof the struct, set by leat_source_options_init */
     int64_t batch_size; /* samples of a full batch; default 32 */
+    /* The file of the statistics of the training data that steps of `images` such as featurewise_center without numbers
+     * need (docs/pictures.md): written if there is no such file, otherwise read.  The option statistics of a SPEC takes
+     * precedence.  Borrowed for the call; default NULL: without a file, statistics are computed at each opening. */
+    const char *statistics;
+    bool read_statistics; /* statistics are read, never computed: for validation, evaluation and prediction */
+    /* Is told the share, from 0 to 1, of a pass over the data that computes statistics, in the calling thread; it is
+     * 1 at the end.  Default NULL. */
+    void (*progress)(void *user, double share);
+    void *progress_user;
 } leat_source_options;
 
 /** Zeroes the `size` bytes of *options, writes the defaults that the comments of the members give, and sets

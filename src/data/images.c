@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "data/images_statistics.h"
 #include "data/kinds.h"
 #include "image/augment/run.h"
 
@@ -190,6 +191,42 @@ static void destroy(void *user) {
 
 /* ---- Opening ---- */
 
+/* Makes a picture for statistics. */
+static leat_status load_picture(const void *user, leati_picture *out, int64_t number, leat_error *err) {
+    const images *s = user;
+    const char *path = s->list.files[number].path;
+    leati_picture in;
+    *out = (leati_picture){0};
+    LEATI_TRY(decode_file(s, &in, path, err));
+    leat_status status =
+        leati_picture_create(out, s->choices.width, s->choices.height, (int)s->choices.color, err);
+    if (status == LEAT_OK)
+        status = leati_prefix(leati_picture_fit(out, &in, s->choices.filter, s->choices.fit, err), err,
+                              "picture '%s'", path);
+    leati_picture_fini(&in);
+    if (status != LEAT_OK) leati_picture_fini(out);
+    return status;
+}
+
+/* Gives the steps the statistics that they need, which are of the training data for both subsets. */
+static leat_status fit_steps(const images *s, const char *path, const leat_source_options *options,
+                             leat_error *err) {
+    images training = *s;
+    training.choices.is_validation = false;
+    if (s->choices.is_validation)
+        LEATI_TRY(leati_image_list_read(&training.list, path, &training.choices, err));
+    const leati_image_fitting fitting = {.augment = s->augment,
+                                         .choices = &training.choices,
+                                         .options = options,
+                                         .list = &training.list,
+                                         .path = path,
+                                         .load = load_picture,
+                                         .user = &training};
+    leat_status status = leati_images_fit(&fitting, err);
+    if (s->choices.is_validation) leati_image_list_fini(&training.list);
+    return status;
+}
+
 static leat_status describe_batch(images *s, leat_error *err) {
     static const leat_dtype dtypes[] = {LEAT_I32, LEAT_F32, LEAT_F32, LEAT_F32, LEAT_F32, LEAT_F32};
     const leati_label_mode labels = s->choices.labels;
@@ -216,9 +253,11 @@ static leat_status open_images(images *s, const char *path, const leati_settings
     LEATI_TRY(leati_image_list_read(&s->list, path, &s->choices, err));
     s->spec.batch_size = options->batch_size < s->list.count ? options->batch_size : s->list.count;
     LEATI_TRY(leati_scaled_bytes(&s->table, s->choices.numerator, s->choices.denominator, err));
-    if (s->choices.augment)
+    if (s->choices.augment) {
         LEATI_TRY(leat_augment_create(&s->augment, s->choices.augment, s->choices.height, s->choices.width,
                                       (int64_t)s->choices.color, err));
+        LEATI_TRY(fit_steps(s, path, options, err));
+    }
     return describe_batch(s, err);
 }
 

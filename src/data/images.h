@@ -42,6 +42,7 @@ typedef struct leati_image_choices {
     char *classes[256]; /* in the order of their numbers */
     int class_count;    /* 0: all subfolders */
     char *augment;      /* the steps; NULL: none */
+    char *statistics;   /* the file of their statistics; NULL */
     leati_mix mix;
     char *x_column;
     char label_separator; /* between the classes of LEATI_LABELS_MULTIHOT */

@@ -186,6 +186,8 @@ leat_status leati_image_choices_read(leati_image_choices *out, const leati_setti
         LEATI_TRY(read_integer(&out->max_pixels, "max_pixels", texts->max_pixels, INT32_MAX, err));
     if (texts->augment) LEATI_TRY(leati_spec_decode(texts->augment, err));
     out->augment = texts->augment;
+    if (texts->statistics) LEATI_TRY(leati_spec_decode(texts->statistics, err));
+    out->statistics = texts->statistics;
     out->color = color_values[color];
     out->filter = (leati_filter)filter;
     out->fit = (leati_fit)fit;

@@ -19,6 +19,9 @@
     X(augment, "STEP[,STEP...]",                                                                             \
       "random changes of each sample, such as flip,rotate(15),zoom(0.1),brightness(0.2): the arguments of "  \
       "ImageDataGenerator and Keras's layers as steps (docs/pictures.md); not for subset=validation")        \
+    X(statistics, "FILE.npz",                                                                                \
+      "keeps what steps such as featurewise_center without numbers need of the training data: written if "   \
+      "there is no such file, otherwise read; default RUN/statistics.npz of `leat fit --out RUN`")           \
     X(mix, "mixup|cutmix",                                                                                   \
       "mixes the samples of each batch with each other, as Keras's MixUp and CutMix: mixup(0.2), "           \
       "cutmix(1); "                                                                                          \

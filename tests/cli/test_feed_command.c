@@ -584,6 +584,38 @@ static void show_writes_a_page(void **state) {
     refused("feed show npz:d.npz", "--output");
 }
 
+static void write_flat_model(const char *path) {
+    write_text(path,
+               "{\"class_name\": \"Sequential\", \"config\": {\"name\": \"s\", \"layers\": ["
+               "{\"class_name\": \"Flatten\", \"config\": {\"name\": \"f\", \"batch_input_shape\": [null, 2, "
+               "2, 3]}},"
+               "{\"class_name\": \"Dense\", \"config\": {\"name\": \"d\", \"units\": 2, \"activation\": "
+               "\"softmax\"}}]}, \"keras_version\": \"2.3.1\", \"backend\": \"tensorflow\"}");
+}
+
+/* A fit keeps the statistics of its pictures in its folder; a resume, the validation and a prediction use them. */
+static void a_fit_keeps_statistics(void **state) {
+    (void)state;
+    make_pictures();
+    assert_int_equal(remove("run/photos/b/2.ppm"), 0);
+    write_flat_model("run/flat.json");
+#define WITH "images:run/photos?size=2x2&augment=flip,featurewise_center,featurewise_std_normalization"
+#define COMMAND                                                                                              \
+    "fit run/flat.json --loss sparse_categorical_crossentropy --optimizer sgd --verbose 2 --out run/out "
+    runs(COMMAND "--epochs 1 --train " WITH " --validation " WITH);
+    assert_int_equal(access("run/out/statistics.npz", F_OK), 0);
+    refused("predict run/out/model.h5 --output run/p.npy --data " WITH "&statistics=run/none.npz",
+            "there are no statistics 'run/none.npz'");
+    runs("predict run/out/model.h5 --output run/p.npy --data " WITH "&statistics=run/out/statistics.npz");
+    runs("fit --resume run/out --epochs 2 --verbose 2");
+    assert_int_equal(system("cp run/out/log.csv run/resumed.csv"), 0);
+    runs(COMMAND "--overwrite --epochs 2 --train " WITH " --validation " WITH);
+    assert_int_equal(access("run/out/statistics.npz", F_OK), 0);
+    assert_int_equal(system("cmp run/out/log.csv run/resumed.csv"), 0);
+#undef WITH
+#undef COMMAND
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_group_has_commands_and_help),
@@ -594,6 +626,7 @@ int main(void) {
         cmocka_unit_test(bench_reports_what_it_measured),
         cmocka_unit_test(bench_ends_where_it_is_told),
         cmocka_unit_test(json_is_utf8),
+        cmocka_unit_test(a_fit_keeps_statistics),
         cmocka_unit_test(a_digest_is_that_of_the_documented_bytes),
         cmocka_unit_test(a_digest_is_the_same_for_all_workers),
         cmocka_unit_test(each_shuffle_is_another_order),

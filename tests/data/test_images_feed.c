@@ -4,6 +4,7 @@
 #define _GNU_SOURCE /* MAP_ANONYMOUS */
 #include "cmocka_all.h"
 
+#include <math.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -313,6 +314,105 @@ static void a_split_off_part_is_not_augmented(void **state) {
     leat_sequence_destroy(&last);
 }
 
+/* ---- Statistics ---- */
+
+enum { SMALL = 4 * 5 * 3 };
+
+/* Opens a source that needs statistics, and reads all samples without augmentation. */
+static leat_status take_standardized(float *out, const char *text, bool read_only, leat_error *err) {
+    leat_sequence s;
+    leat_source_options options = leat_source_options_default();
+    options.batch_size = SAMPLES;
+    options.read_statistics = read_only;
+    options.statistics = "default.npz";
+    leat_status status = leat_source_open(&s, sizeof s, text, &options, err);
+    if (status != LEAT_OK) return status;
+    int32_t labels[SAMPLES];
+    leat_batch batch = {.size = s.spec.batch_size, .tensor_count = 2};
+    batch.tensors[0].data = out;
+    batch.tensors[1].data = labels;
+    assert_int_equal(s.get(s.user, 0, NULL, &batch, NULL), LEAT_OK);
+    leat_sequence_destroy(&s);
+    return LEAT_OK;
+}
+
+static void check_standardized(const float *pixels, int64_t samples) {
+    for (int c = 0; c < 3; ++c) {
+        double sum = 0, square = 0;
+        for (int64_t i = c; i < samples * SMALL; i += 3) {
+            sum += (double)pixels[i];
+            square += (double)pixels[i] * (double)pixels[i];
+        }
+        sum /= (double)(samples * SMALL / 3);
+        square /= (double)(samples * SMALL / 3);
+        assert_true(sum > -1e-4 && sum < 1e-4 && square > 0.999 && square < 1.001);
+    }
+}
+
+#define STANDARDIZED "images:d?size=4x5&augment=flip,featurewise_center,featurewise_std_normalization=True"
+
+static void statistics_are_computed_and_kept(void **state) {
+    (void)state;
+    static float pixels[SAMPLES * SMALL], again[SAMPLES * SMALL];
+    leat_error err = {0};
+    assert_int_equal(take_standardized(pixels, STANDARDIZED, true, &err), LEAT_EINVAL);
+    assert_non_null(strstr(err.message, "there are no statistics 'default.npz'"));
+    assert_int_equal(take_standardized(pixels, STANDARDIZED, false, &err), LEAT_OK);
+    check_standardized(pixels, SAMPLES);
+    assert_int_equal(access("default.npz", F_OK), 0);
+    assert_int_equal(take_standardized(again, STANDARDIZED, true, &err), LEAT_OK);
+    assert_memory_equal(pixels, again, sizeof pixels);
+    assert_int_equal(take_standardized(again, "images:d?size=5x5&augment=featurewise_center", false, &err),
+                     LEAT_EINVAL);
+    assert_non_null(strstr(err.message, "are of 4x5x3, and these pictures are 5x5x3"));
+    assert_int_equal(take_standardized(pixels, "images:d?size=4x5&augment=rescale=1/255,featurewise_center",
+                                       false, &err),
+                     LEAT_EINVAL);
+    assert_int_equal(remove("default.npz"), 0);
+}
+
+/* Samples for validation get the statistics of the training data, not their own. */
+static void validation_has_the_statistics_of_training(void **state) {
+    (void)state;
+    static float pixels[SAMPLES * SMALL], validation[SAMPLES * SMALL], all[SAMPLES * SMALL];
+    leat_error err = {0};
+    assert_int_equal(take_standardized(pixels,
+                                       STANDARDIZED
+                                       "&validation=0.2&subset=training&split=ordered&statistics=s.npz",
+                                       false, &err),
+                     LEAT_OK);
+    check_standardized(pixels, SAMPLES - SAMPLES / 5);
+    const char *spec_of_validation =
+        STANDARDIZED "&validation=0.2&subset=validation&split=ordered&statistics=s.npz";
+    assert_int_equal(take_standardized(validation, spec_of_validation, true, &err), LEAT_OK);
+    assert_int_equal(remove("s.npz"), 0);
+    assert_int_equal(take_standardized(all, spec_of_validation, false, &err),
+                     LEAT_OK); /* computed of the training data */
+    assert_memory_equal(validation, all, SAMPLES / 5 * SMALL * sizeof(float));
+    assert_int_equal(remove("s.npz"), 0);
+}
+
+/* Whitened samples are not correlated. */
+static void samples_are_whitened(void **state) {
+    (void)state;
+    enum { VALUES = 2 * 3 };
+    static float pixels[SAMPLES * SMALL];
+    leat_error err = {0};
+    double product[VALUES][VALUES] = {{0}};
+    assert_int_equal(take_standardized(
+                         pixels, "images:d?size=2x3&color=grayscale&augment=featurewise_center,zca_whitening",
+                         false, &err),
+                     LEAT_OK);
+    for (int s = 0; s < SAMPLES; ++s)
+        for (int i = 0; i < VALUES; ++i)
+            for (int j = 0; j < VALUES; ++j)
+                product[i][j] += (double)pixels[s * VALUES + i] * (double)pixels[s * VALUES + j] / SAMPLES;
+    for (int i = 0; i < VALUES; ++i)
+        for (int j = 0; j < VALUES; ++j)
+            if (!(fabs(product[i][j] - (i == j)) < 1e-2)) fail_msg("%d %d: %g", i, j, product[i][j]);
+    assert_int_equal(remove("default.npz"), 0);
+}
+
 static void scaled_samples_are_not_rounded(void **state) {
     (void)state;
     leat_sequence s = opened("images:d?size=20x20&scale=1/255&augment=rotate(30),CenterCrop(8,10)");
@@ -341,6 +441,9 @@ int main(void) {
         cmocka_unit_test(wrong_mixes_are_refused),
         cmocka_unit_test(validation_is_not_augmented),
         cmocka_unit_test(a_split_off_part_is_not_augmented),
+        cmocka_unit_test(statistics_are_computed_and_kept),
+        cmocka_unit_test(validation_has_the_statistics_of_training),
+        cmocka_unit_test(samples_are_whitened),
         cmocka_unit_test(scaled_samples_are_not_rounded),
     };
     return cmocka_run_group_tests(tests, enter, leave);

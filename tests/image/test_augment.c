@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "image/augment/augment.h"
 #include "image/augment/run.h"
+#include "image/augment/statistics.h"
 #include "image/picture.h"
 
 enum { LINE_BYTES = 1 << 16, MOST = 4096 };
@@ -150,6 +151,103 @@ static void numbers_are_those_of_keras_layers(void **state) {
     assert_int_equal(cases, 70);
 }
 
+/* ---- Statistics ---- */
+
+/* Fills pictures with the sequence of record_augment_fit.py. */
+static void make_sequence(unsigned char *pixels, int64_t count) {
+    uint64_t x = 1;
+    unsigned last = 0;
+    for (int64_t i = 0; i < count; ++i) {
+        x = (x * 1103515245 + 12345) % ((uint64_t)1 << 31);
+        const unsigned value = (unsigned)(x / 65536 % 256);
+        pixels[i] = (unsigned char)(i % 2 ? (value + last) / 2 : value);
+        last = value;
+    }
+}
+
+/* Gives the steps the statistics of the pictures. */
+static void fit(leat_augment *augment, const unsigned char *pictures, int64_t count) {
+    leati_moments moments;
+    leati_statistics found;
+    leat_error err = {0};
+    static float floats[MOST];
+    assert_int_equal(leati_moments_init(&moments, augment, &err), LEAT_OK);
+    for (int64_t k = 0; k < count; ++k) {
+        for (int64_t i = 0; i < moments.values; ++i) floats[i] = (float)pictures[k * moments.values + i];
+        const leati_channel_sums sums = leati_channel_sums_of(floats, moments.values, moments.channels);
+        for (int64_t c = 0; c < moments.channels; ++c) {
+            moments.channel.sum[c] += sums.sum[c];
+            moments.channel.square[c] += sums.square[c];
+        }
+        for (int64_t i = 0; moments.products && i < moments.values; ++i)
+            leati_moments_add_row(&moments, i, floats, 1);
+    }
+    moments.samples = count;
+    assert_int_equal(leati_statistics_compute(&found, augment, &moments, NULL, &err), LEAT_OK);
+    leati_statistics_set(augment, &found);
+    leati_moments_fini(&moments);
+}
+
+/* Repeats one case of ImageDataGenerator.fit. */
+static void check_fit(const char *line, const char *values) {
+    static unsigned char pictures[150 * 36];
+    char *rest = NULL;
+    const int64_t count = strtol(line, &rest, 10), height = strtol(rest, &rest, 10);
+    const int64_t width = strtol(rest, &rest, 10), channels = strtol(rest, &rest, 10);
+    const int64_t size = height * width * channels;
+    leat_augment *augment = parsed(rest, height, width, channels);
+    float result[MOST];
+    const leat_rng rng = leat_rng_for(1, 2, 3);
+    leat_error err = {0};
+    make_sequence(pictures, count * size);
+    assert_true(leati_statistics_missing(augment));
+    assert_int_equal(leat_augment_apply(augment, &rng, 0, pictures, result, &err), LEAT_EINVAL);
+    fit(augment, pictures, count);
+    assert_false(leati_statistics_missing(augment));
+    assert_int_equal(leat_augment_apply(augment, &rng, 0, pictures + 3 * size, result, &err), LEAT_OK);
+    check_values(line, values, result, size, 1e-3);
+    leat_augment_destroy(&augment);
+}
+
+static void statistics_are_those_of_image_data_generator(void **state) {
+    (void)state;
+    static char line[LINE_BYTES], values[LINE_BYTES];
+    FILE *file = fopen(LEAT_SOURCE_DIR "/tests/golden/augment/fit.txt", "r");
+    int cases = 0;
+    assert_non_null(file);
+    for (; fgets(line, sizeof line, file) && fgets(values, sizeof values, file); ++cases) {
+        line[strcspn(line, "\n")] = '\0';
+        check_fit(line, values);
+    }
+    fclose(file);
+    assert_int_equal(cases, 8);
+}
+
+/* The matrix W of a symmetric matrix M solves W (M + epsilon) W = 1. */
+static void whitening_is_an_inverse_square_root(void **state) {
+    (void)state;
+    enum { N = 61, RANK = 40 };
+    static double matrix[N * N], copy[N * N], half[N * N], factor[N * RANK];
+    static float root[N * N];
+    leat_rng rng = leat_rng_for(3, 0, 0);
+    for (int i = 0; i < N * RANK; ++i) factor[i] = leat_rng_normal(&rng);
+    for (int i = 0; i < N; ++i)
+        for (int j = 0; j < N; ++j)
+            for (int k = 0; k < RANK; ++k) matrix[i * N + j] += factor[i * RANK + k] * factor[j * RANK + k];
+    memcpy(copy, matrix, sizeof copy);
+    for (int i = 0; i < N; ++i) copy[i * N + i] += 0.25;
+    assert_int_equal(leati_whitening_compute(matrix, N, 0.25, root, NULL, NULL), LEAT_OK);
+    for (int i = 0; i < N; ++i)
+        for (int j = 0; j < N; ++j)
+            for (int k = 0; k < N; ++k) half[i * N + j] += (double)root[i * N + k] * copy[k * N + j];
+    for (int i = 0; i < N; ++i)
+        for (int j = 0; j < N; ++j) {
+            double product = 0;
+            for (int k = 0; k < N; ++k) product += half[i * N + k] * (double)root[k * N + j];
+            assert_true(fabs(product - (i == j)) < 1e-4);
+        }
+}
+
 /* ---- Kernels ---- */
 
 static void kernels_give_the_same_bits(void **state) {
@@ -229,6 +327,12 @@ static void texts_of_steps(void **state) {
     refused("RandomCrop(9,4)", "expected a size of at most the picture's, 8 x 8, received 9 x 4");
     refused("flip=3", "mode expects one of the words");
     refused("horizontal_flip=yes", "expects true or false, received 'yes'");
+    refused("featurewise_std_normalization", "expects featurewise_center immediately before it");
+    refused("featurewise_center,flip,zca_whitening", "expects featurewise_center immediately before it");
+    refused("featurewise_center,featurewise_std_normalization,zca_whitening", "takes the place of");
+    refused("featurewise_center,featurewise_center", "expected featurewise_center once");
+    refused("Resizing(65,64),featurewise_center,zca_whitening", "expects pictures of at most 4096 values");
+    refused("featurewise_center=maybe", "mean expects a number or a list of numbers");
     refused("rescale=1/0", "expects a number");
     refused("width_shift_range=[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17]", "a list of numbers");
 }
@@ -393,6 +497,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_are_those_of_image_data_generator),
         cmocka_unit_test(numbers_are_those_of_keras_layers),
+        cmocka_unit_test(statistics_are_those_of_image_data_generator),
+        cmocka_unit_test(whitening_is_an_inverse_square_root),
         cmocka_unit_test(kernels_give_the_same_bits),
         cmocka_unit_test(texts_of_steps),
         cmocka_unit_test(numbers_can_be_predicted),

@@ -49,6 +49,7 @@ int cli_evaluate(const cli_arguments *arguments) {
     if (code == CLI_SUCCESS) code = cli_ranks_open(&ranks, session.command, arguments, NULL);
     if (code == CLI_SUCCESS) code = cli_load(&session, arguments->operands[0], CLI_FOR_EVALUATION);
     if (code == CLI_SUCCESS) code = cli_compile(&session);
+    session.reads_statistics = true;
     if (code == CLI_SUCCESS) code = cli_open_data(&session, &session.data, arguments->text[CLI_DATA]);
     if (code == CLI_SUCCESS) code = evaluate(&session, ranks.dist);
     cli_close(&session);

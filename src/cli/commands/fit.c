@@ -23,6 +23,7 @@
 #include "cli/run/ranks.h"
 #include "cli/run/record.h"
 #include "cli/run/session.h"
+#include "cli/run/statistics.h"
 #include "cli/run/surgery.h"
 #include "cli/text/say.h"
 #include "leat/checkpoint.h"
@@ -310,6 +311,7 @@ static int load_all(fit_run *run, const char *model) {
     if (code == CLI_SUCCESS) code = cli_freeze(session);
     if (code == CLI_SUCCESS) code = cli_compile(session);
     if (code == CLI_SUCCESS) code = cli_check_monitors(session);
+    if (code == CLI_SUCCESS) code = cli_statistics_begin(session, &run->folder);
     if (code == CLI_SUCCESS) code = cli_open_fit_data(session);
     if (code == CLI_SUCCESS) code = check_data(session);
     return code == CLI_SUCCESS ? cli_read_class_weights(session, &run->class_weights) : code;
@@ -322,7 +324,8 @@ static int prepare_new(fit_run *run) {
     int code = read_options(run);
     if (code == CLI_SUCCESS && !late) code = start_run(run);
     if (code == CLI_SUCCESS) code = load_all(run, run->arguments.operands[0]);
-    return code == CLI_SUCCESS && late ? start_run(run) : code;
+    if (code == CLI_SUCCESS && late) code = start_run(run);
+    return code == CLI_SUCCESS ? cli_statistics_keep(&run->session, &run->folder) : code;
 }
 
 /* ---- Continuing a run ---- */
@@ -386,6 +389,7 @@ int cli_fit(const cli_arguments *arguments) {
     else if (!run.resumed)
         cli_folder_abandon(&run.folder);
     code = close_output(&run, code);
+    cli_statistics_end(&run.session);
     cli_close(&run.session);
     cli_folder_close(&run.folder);
     cli_record_free(&record);

@@ -62,9 +62,9 @@ int cli_open_fit_data(cli_session *session) {
     const char *const *text = session->arguments->text;
     if (text[CLI_VALIDATION_SPLIT]) return open_split(session);
     int code = cli_open_data(session, &session->data, text[CLI_TRAIN]);
-    if (code == CLI_SUCCESS && text[CLI_VALIDATION])
-        code = cli_open_data(session, &session->validation, text[CLI_VALIDATION]);
-    return code;
+    if (code != CLI_SUCCESS || !text[CLI_VALIDATION]) return code;
+    session->reads_statistics = true;
+    return cli_open_data(session, &session->validation, text[CLI_VALIDATION]);
 }
 
 /* ---- Weights of classes ---- */

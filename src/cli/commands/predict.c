@@ -166,6 +166,7 @@ int cli_predict(const cli_arguments *arguments) {
     if (code == CLI_SUCCESS) code = cli_load(&session, arguments->operands[0], CLI_FOR_PREDICTION);
     if (code == CLI_SUCCESS) code = cli_cut(&session);
     if (code == CLI_SUCCESS) code = cli_ranks_leads(&ranks) ? check_output(&session) : CLI_SUCCESS;
+    session.reads_statistics = true;
     if (code == CLI_SUCCESS) code = cli_open_data(&session, &session.data, arguments->text[CLI_DATA]);
     if (code == CLI_SUCCESS) code = predict(&session, &ranks);
     cli_close(&session);

@@ -15,8 +15,9 @@
 #include "cli/text/say.h"
 
 /* The files that a run writes, in the order in which they are removed: without run.json nothing else is a run. */
-static const char *const files[] = {"run.json",    "model.h5", "best.h5",    "log.csv",     "history.json",
-                                    "report.html", "start.h5", "start.json", "start.keras", "checkpoint.h5"};
+static const char *const files[] = {"run.json",     "model.h5",      "best.h5",       "log.csv",
+                                    "history.json", "report.html",   "start.h5",      "start.json",
+                                    "start.keras",  "checkpoint.h5", "statistics.npz"};
 enum { file_count = sizeof files / sizeof *files };
 
 void cli_folder_path(char out[CLI_PATH_BYTES], const cli_folder *folder, const char *name) {

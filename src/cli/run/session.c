@@ -199,10 +199,23 @@ int cli_compile(cli_session *session) {
     return status == LEAT_OK ? CLI_SUCCESS : fail_to_compile(session, status, options.keep, &err);
 }
 
+static void show_reading(void *user, double share) {
+    cli_session *session = user;
+    if (share <= 0) cli_progress_begin(&session->reading);
+    if (share < 1)
+        cli_progress_draw(&session->reading, share, "computing statistics");
+    else
+        cli_progress_end(&session->reading);
+}
+
 int cli_open_data(cli_session *session, leat_sequence *out, const char *spec) {
     leat_source_options options = leat_source_options_default();
     leat_error err = {0};
     options.batch_size = cli_number(session->arguments, CLI_BATCH_SIZE, options.batch_size);
+    options.statistics = session->statistics[0] ? session->statistics : NULL;
+    options.read_statistics = session->reads_statistics;
+    options.progress = cli_number(session->arguments, CLI_VERBOSE, 1) == 1 ? show_reading : NULL;
+    options.progress_user = session;
     leat_status status = leat_source_open(out, sizeof *out, spec, &options, &err);
     if (status == LEAT_OK) return CLI_SUCCESS;
     cli_fail(session, &err);

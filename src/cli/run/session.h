@@ -3,8 +3,9 @@
 #ifndef LEAT_CLI_RUN_SESSION_H
 #define LEAT_CLI_RUN_SESSION_H
 
-#include "cli/run/progress.h"
 #include "cli/options/table.h"
+#include "cli/run/folder.h"
+#include "cli/run/progress.h"
 #include "leat/error.h"
 #include "leat/feed.h"
 #include "leat/model.h"
@@ -28,7 +29,12 @@ typedef struct cli_session {
     leat_feed *feed; /* NULL, except in commands that take batches themselves */
     leat_sequence data;
     leat_sequence validation;
-    cli_progress measuring; /* progress line while kernels are measured */
+    cli_progress measuring;          /* progress line while kernels are measured */
+    char statistics[CLI_PATH_BYTES]; /* file of the statistics of the training data; "": none */
+    char temporary
+        [CLI_PATH_BYTES];  /* the folder of this file, if the run has none (cli/run/statistics.h); "" */
+    bool reads_statistics; /* the data is not that of a training */
+    cli_progress reading;  /* progress line while statistics are computed */
 } cli_session;
 
 /* Loads the model.  Like the functions below, prints a message on failure and returns an exit code. */

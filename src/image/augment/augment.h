@@ -22,9 +22,9 @@ enum {
 
 typedef enum leati_argument_kind {
     LEATI_ARGUMENT_NUMBER, /* a number, or a fraction such as 1/255 */
-    LEATI_ARGUMENT_LIST,   /* one number or several in ( ) or [ ] */
-    LEATI_ARGUMENT_WORD,   /* one of the words of the parameter */
-    LEATI_ARGUMENT_BOOL    /* true or false; the value is a number, 0 or 1 */
+    LEATI_ARGUMENT_LIST, /* one number or several in ( ) or [ ]; or `true`, if the parameter has words: no number */
+    LEATI_ARGUMENT_WORD, /* one of the words of the parameter */
+    LEATI_ARGUMENT_BOOL  /* true or false; the value is a number, 0 or 1 */
 } leati_argument_kind;
 
 /* The value of an argument. */
@@ -80,8 +80,9 @@ typedef struct leati_step_type {
     /* For other steps: changes the picture.  Is not called for masks unless `on_masks` is set. */
     leat_status (*apply)(const leati_step *step, const double *drawn, leati_work *work, leat_error *err);
     bool on_masks;
-    bool makes_floats; /* the values do not stay between 0 and 255 */
-    bool any_sampling; /* a flip: it composes with neighbours of any sampling */
+    bool makes_floats;     /* the values do not stay between 0 and 255 */
+    bool any_sampling;     /* a flip: it composes with neighbours of any sampling */
+    bool takes_statistics; /* numbers that are not given are computed of the training data */
 } leati_step_type;
 
 struct leati_step {
@@ -98,6 +99,7 @@ extern const leati_step_type leati_generator_steps[], leati_geometry_steps[], le
 /* What ImageDataGenerator sets for all of its steps. */
 typedef struct leati_generator_settings {
     leati_sampling sampling;
+    double zca_epsilon;
 } leati_generator_settings;
 
 struct leat_augment {
@@ -107,6 +109,8 @@ struct leat_augment {
     leati_extent before, after;
     size_t most_values; /* of the largest picture between two steps */
     bool makes_floats;
+    int first_statistic; /* the first step whose numbers are computed of the training data; step_count: none */
+    float *whitening; /* the matrix of zca_whitening, (values, values), symmetric; NULL: not computed yet */
 };
 
 /* Parses the text of all steps into augment->steps, and the settings.  Errors: LEAT_EINVAL. */

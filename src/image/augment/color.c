@@ -153,3 +153,20 @@ leat_status leati_color_featurewise_std(const leati_step *step, const double *dr
     change_channels(step, work, true);
     return LEAT_OK;
 }
+
+/* Multiplies the picture, as a row of values, by the symmetric matrix. */
+leat_status leati_color_whiten(const leati_step *step, const double *drawn, leati_work *work,
+                               leat_error *err) {
+    const int64_t count = value_count(work);
+    (void)step;
+    (void)drawn;
+    (void)err;
+    leati_work_to_floats(work);
+    for (int64_t j = 0; j < count; ++j) work->spare[j] = 0;
+    for (int64_t i = 0; i < count; ++i) {
+        const float value = work->pixels[i], *row = work->augment->whitening + i * count;
+        for (int64_t j = 0; j < count; ++j) work->spare[j] += value * row[j];
+    }
+    leati_work_swap(work);
+    return LEAT_OK;
+}

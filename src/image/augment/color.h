@@ -11,7 +11,7 @@ typedef leat_status leati_apply(const leati_step *step, const double *drawn, lea
 /* ImageDataGenerator's steps. */
 leati_apply leati_color_channel_shift, leati_color_enhance_brightness, leati_color_rescale,
     leati_color_samplewise_center, leati_color_samplewise_std, leati_color_featurewise_center,
-    leati_color_featurewise_std;
+    leati_color_featurewise_std, leati_color_whiten;
 
 /* Multiplies the colours by drawn[0] and keeps them between 0 and 255; alpha stays. */
 leati_apply leati_color_multiply;

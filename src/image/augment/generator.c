@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "image/augment/augment.h"
 #include "image/augment/color.h"
+#include "image/augment/statistics.h"
 
 static const double DEGREE = 3.141592653589793 / 180;
 
@@ -152,11 +153,26 @@ static leat_status check_pair(leati_step *step, leat_error *err) {
 /* Checks that there is a number for all channels, or one for each. */
 static leat_status check_channels(leati_step *step, leat_error *err) {
     const int count = step->arguments[0].count;
+    if (count == 0) return LEAT_OK; /* the numbers are computed of the training data */
     if (count == 1 || count == step->before.channels) return LEAT_OK;
     return leati_fail(
         err, LEAT_EINVAL,
         "%s expects a number, or one for each of %lld channels, received %d (leat feed check prints them)",
         step->type->name, (long long)step->before.channels, count);
+}
+
+static leat_status check_whitening(leati_step *step, leat_error *err) {
+    const leati_extent *picture = &step->before;
+    const int64_t values = picture->height * picture->width * picture->channels;
+    if (values <= LEATI_WHITENING_MOST_VALUES && step->arguments[0].number[0] != 0) return LEAT_OK;
+    if (step->arguments[0].number[0] == 0)
+        return leati_fail(err, LEAT_EINVAL, "zca_whitening=false: leave the step out");
+    return leati_fail(
+        err, LEAT_EINVAL,
+        "zca_whitening expects pictures of at most %d values, such as 32x32 pixels of 3 channels, "
+        "received %lld x %lld pixels of %lld channels",
+        LEATI_WHITENING_MOST_VALUES, (long long)picture->height, (long long)picture->width,
+        (long long)picture->channels);
 }
 
 /* ---- The table ---- */
@@ -273,17 +289,27 @@ const leati_step_type leati_generator_steps[] = {
      .apply = leati_color_samplewise_std,
      .makes_floats = true},
     {.name = "featurewise_center",
-     .parameters = RANGES("mean", -1e6, 1e6),
+     .parameters = {{"mean", LEATI_ARGUMENT_LIST, NULL, "true True", -1e6, 1e6}},
      .draws = "",
      .check = check_channels,
      .apply = leati_color_featurewise_center,
-     .makes_floats = true},
+     .makes_floats = true,
+     .takes_statistics = true},
     {.name = "featurewise_std_normalization",
-     .parameters = RANGES("std", 0, 1e6),
+     .parameters = {{"std", LEATI_ARGUMENT_LIST, NULL, "true True", 0, 1e6}},
      .draws = "",
      .check = check_channels,
      .apply = leati_color_featurewise_std,
-     .makes_floats = true},
+     .makes_floats = true,
+     .takes_statistics = true},
+    {.name = "zca_whitening",
+     .parameters = SWITCH("zca_whitening"),
+     .draws = "",
+     .check = check_whitening,
+     .apply = leati_color_whiten,
+     .makes_floats = true,
+     .takes_statistics = true},
+    {.name = "zca_epsilon", .parameters = RANGE("zca_epsilon", 0, 1e6), .draws = ""},
     {.name = "fill_mode",
      .parameters = {{"fill_mode", LEATI_ARGUMENT_WORD, "", "nearest constant reflect wrap", 0, 0}},
      .draws = ""},

@@ -123,6 +123,8 @@ static leat_status read_value(reader *r, const char *step, const leati_parameter
         out->number[0] = index % 2;
         out->count = 1;
         valid = index >= 0;
+    } else if (p->words && read_word(r, word)) {
+        valid = find_word(p->words, word) >= 0;
     } else {
         valid = read_numbers(r, out) && (p->kind == LEATI_ARGUMENT_LIST || !out->is_list);
     }

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "image/augment/augment.h"
 #include "image/augment/run.h"
+#include "image/augment/statistics.h"
 #include "image/picture.h"
 
 /* The numbers of a sample come from streams of their own, apart from those of a batch: "augment" in ASCII. */
@@ -25,6 +26,7 @@ static void read_settings(leat_augment *augment) {
     static const leati_fill fills[] = {LEATI_FILL_NEAREST, LEATI_FILL_CONSTANT, LEATI_FILL_REFLECT,
                                        LEATI_FILL_WRAP};
     augment->settings.sampling = (leati_sampling){.fill = LEATI_FILL_NEAREST, .order = 1, .scipy = true};
+    augment->settings.zca_epsilon = 1e-6;
     for (int i = 0; i < augment->step_count; ++i) {
         const leati_step *step = &augment->steps[i];
         leati_sampling *sampling = &augment->settings.sampling;
@@ -32,6 +34,8 @@ static void read_settings(leat_augment *augment) {
         if (strcmp(step->type->name, "cval") == 0) sampling->value = (float)step->arguments[0].number[0];
         if (strcmp(step->type->name, "interpolation_order") == 0)
             sampling->order = step->arguments[0].number[0] != 0;
+        if (strcmp(step->type->name, "zca_epsilon") == 0)
+            augment->settings.zca_epsilon = step->arguments[0].number[0];
     }
 }
 
@@ -76,6 +80,7 @@ leat_status leat_augment_create(leat_augment **out, const char *steps, int64_t h
         read_settings(augment);
         status = check_steps(augment, err);
     }
+    if (status == LEAT_OK) status = leati_statistics_check(augment, err);
     if (status != LEAT_OK) leat_augment_destroy(&augment);
     *out = augment;
     return leati_prefix(status, err, "augment");
@@ -83,6 +88,7 @@ leat_status leat_augment_create(leat_augment **out, const char *steps, int64_t h
 
 void leat_augment_destroy(leat_augment **augment) {
     if (!augment) return;
+    if (*augment) leati_free((*augment)->whitening);
     leati_free(*augment);
     *augment = NULL;
 }
@@ -201,8 +207,10 @@ static int run_geometry(leati_work *work, const leat_augment *augment, const dra
     return i;
 }
 
-static leat_status run(leati_work *work, const leat_augment *augment, const drawing *drawn, leat_error *err) {
-    for (int i = 0; i < augment->step_count;) {
+/* Runs the steps before number `end`. */
+static leat_status run(leati_work *work, const leat_augment *augment, const drawing *drawn, int end,
+                       leat_error *err) {
+    for (int i = 0; i < end;) {
         const leati_step *step = &augment->steps[i];
         if (step->type->matrix) {
             i = run_geometry(work, augment, drawn, i);
@@ -239,6 +247,11 @@ static void write_floats(const leati_work *work, double scale, float *dst) {
 leat_status leati_augment_run(const leat_augment *augment, const leat_rng *rng, int64_t number,
                               const leati_augment_picture *picture, leat_error *err) {
     drawing drawn;
+    const int end = picture->for_statistics ? augment->first_statistic : augment->step_count;
+    if (!picture->for_statistics && !picture->is_mask && leati_statistics_missing(augment))
+        return leati_fail(err, LEAT_EINVAL,
+                          "%s has no numbers: give them, or compute them of the training data",
+                          augment->steps[augment->first_statistic].type->name);
     size_t pixels = augment->most_values / (size_t)augment->before.channels * (size_t)picture->channels;
     float *memory = leati_realloc(NULL, 2 * pixels, sizeof *memory);
     if (!memory) return leati_fail_memory(err, 2 * pixels * sizeof *memory, "the augmentation of a picture");
@@ -256,7 +269,7 @@ leat_status leati_augment_run(const leat_augment *augment, const leat_rng *rng, 
         draw_nothing(&drawn, augment);
     else
         draw(&drawn, augment, rng, number);
-    leat_status status = run(&work, augment, &drawn, err);
+    leat_status status = run(&work, augment, &drawn, end, err);
     if (status == LEAT_OK && picture->floats) write_floats(&work, picture->scale, picture->floats);
     if (status == LEAT_OK && picture->bytes) write_bytes(&work, picture->bytes);
     leati_free(memory);

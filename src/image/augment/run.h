@@ -11,6 +11,7 @@ typedef struct leati_augment_picture {
     int64_t channels;
     bool is_mask;
     bool is_still;         /* steps that draw numbers are left out, except crops, which take the middle */
+    bool for_statistics;   /* run the steps before those whose numbers are computed of the training data */
     const double *numbers; /* for tests, instead of drawing: (steps, LEATI_AUGMENT_MAX_DRAWS); NULL */
     unsigned char *bytes;  /* rounded, and limited to 0 to 255 */
     float *floats;         /* multiplied by `scale` */
