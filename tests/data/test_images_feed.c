@@ -20,7 +20,9 @@
 
 enum { SAMPLES = 45, BATCH = 8, BATCHES = 6, PASSES = 2, SIDE = 20, PICTURE = SIDE * SIDE * 3 };
 
-#define STEPS "augment=flip(both),rotate(40),zoom(0.3),shift(0.2),brightness(0.4),RandomRotation(0.1)"
+#define STEPS                                                                                                \
+    "augment=flip(both),rotate(40),zoom(0.3),shift(0.2),brightness(0.4),RandomRotation(0.1),"                \
+    "RandomPerspective(0.7,0.3),RandomElasticTransform(0.7),RandAugment,AugMix"
 static const char *const spec = "images:d?size=20x20&" STEPS;
 
 static bytes file;

@@ -11,7 +11,12 @@ then the size and the values of the result.  Element i of the picture, (7, 6, 3)
 
 import keras
 import numpy as np
+import scipy.ndimage  # noqa: F401  SciPy draws numbers when it is imported: before the generator is replaced
+import scipy.signal  # noqa: F401
+import scipy.stats  # noqa: F401
+from keras.src.backend.numpy import image as backend_image
 from keras.src.backend.numpy import random as backend_random
+from keras.src.layers.preprocessing.image_preprocessing import aug_mix
 
 CASES = [
     "RandomFlip()",
@@ -51,6 +56,17 @@ CASES = [
     "RandomErasing(1.0, (0.1, 0.5), fill_value=99)",
     "RandomErasing(0.5, fill_value=(1, 2, 3))",
     "Rescaling(0.25, -1)",
+    "RandomPerspective()",
+    "RandomPerspective(0.8, scale=0.4, interpolation='nearest', fill_value=9)",
+    "RandomElasticTransform()",
+    "RandomElasticTransform(1.0, (0.5, 0.9), fill_mode='constant', fill_value=30)",
+    "RandomElasticTransform((0.8, 1.0), 0.9, interpolation='nearest', fill_mode='wrap')",
+    "RandAugment()",
+    "RandAugment(factor=0.8, num_ops=5)",
+    "RandAugment(factor=(0.1, 0.3), num_ops=3, interpolation='nearest')",
+    "AugMix()",
+    "AugMix(factor=0.7, num_chains=4, chain_depth=2, alpha=0.4)",
+    "AugMix(num_chains=2, chain_depth=5, alpha=2.5, all_ops=False)",
 ]
 MASK = (1 << 64) - 1
 
@@ -72,35 +88,96 @@ def philox(key, counter, stream):
     return x
 
 
+class Stream:
+    """leat_rng: its 32-bit words, uniform numbers and normal numbers."""
+
+    def __init__(self, key, number):
+        self.key, self.number, self.counter, self.block, self.kept = key, number, 0, [], None
+
+    def word(self):
+        if not self.block:
+            self.block = philox(self.key, self.counter, self.number)
+            self.counter += 1
+        return self.block.pop(0)
+
+    def uniform(self):
+        high = self.word()
+        return ((high << 32 | self.word()) >> 11) * 2.0 ** -53
+
+    def standard_normal(self):
+        if self.kept is not None:
+            kept, self.kept = self.kept, None
+            return kept
+        radius = np.sqrt(-2 * np.log(1 - self.uniform()))
+        angle = 6.283185307179586 * self.uniform()
+        self.kept = radius * np.sin(angle)
+        return radius * np.cos(angle)
+
+    def normal(self, size, loc=0.0, scale=1.0):
+        return np.array([self.standard_normal() for _ in range(int(np.prod(size)))]).reshape(size)
+
+    def gamma(self, alpha):
+        """Marsaglia and Tsang 2000."""
+        if alpha < 1:
+            power = (1 - self.uniform()) ** (1 / alpha)
+            return power * self.gamma(alpha + 1)
+        d = alpha - 1 / 3
+        while True:
+            x = self.standard_normal()
+            v = (1 + x / np.sqrt(9 * d)) ** 3
+            if v > 0 and np.log(1 - self.uniform()) < 0.5 * x * x + d - d * v + d * np.log(v):
+                return d * v
+
+
 def numbers(sample):
-    """Yields leat_rng_uniform of the first step of a sample."""
-    key = mix(mix(5, 2), 0x6175676D656E74)
-    counter = 0
-    while True:
-        words = philox(key, counter, sample)
-        counter += 1
-        for i in (0, 2):
-            yield ((words[i] << 32 | words[i + 1]) >> 11) * 2.0 ** -53
+    """Returns the stream of the first step of a sample."""
+    return Stream(mix(mix(5, 2), 0x6175676D656E74), sample)
+
+
+def protect(layer):
+    """Gives inner layers copies of pictures: under NumPy some of them change their input, which RandAugment goes on using."""
+    for inner in vars(layer).values():
+        if isinstance(inner, keras.layers.Layer):
+            change = inner.transform_images
+            inner.transform_images = lambda images, *rest, change=change: change(np.array(images), *rest)
 
 
 def main():
     i = np.arange(7 * 6 * 3)
     picture = ((i * i * 37 + i * 11) % 256).astype(np.float32).reshape(1, 7, 6, 3)
     for text in CASES:
-        for sample in range(1 if text.startswith(("CenterCrop", "Auto", "Equal", "Rescal")) else 2):
+        for sample in range(1 if text.startswith(("CenterCrop", "Auto", "Equal", "Rescal")) else 8 if text.startswith(("RandA", "AugM")) else 2):
             stream = numbers(sample)
 
             def uniform(shape, minval=0.0, maxval=1.0, dtype=None, seed=None):
                 count = int(np.prod(shape))
-                drawn = [minval + (maxval - minval) * next(stream) for _ in range(count)]
+                drawn = [minval + (maxval - minval) * stream.uniform() for _ in range(count)]
                 return np.array(drawn, np.float32).reshape(shape)
 
             def randint(shape, minval, maxval, dtype="int32", seed=None):
                 return np.floor(uniform(shape, minval, maxval)).astype(dtype)
 
+            def gamma(shape, alpha, dtype=None, seed=None):
+                return np.array([stream.gamma(alpha) for _ in range(int(np.prod(shape)))], np.float32).reshape(shape)
+
+            def beta(shape, alpha, beta, dtype=None, seed=None):
+                first = stream.gamma(alpha)
+                return np.float32(first / (first + stream.gamma(beta)))
+
+            class Choice:
+                @staticmethod
+                def choice(names):
+                    return names[int(stream.uniform() * len(names))]
+
+            aug_mix.py_random = Choice
+            backend_image.draw_seed = lambda seed: stream.word()
+            np.random.default_rng = lambda seed: Stream(mix(int(seed), 0), 0)
+            backend_random.gamma = gamma
+            backend_random.beta = beta
             backend_random.uniform = uniform
             backend_random.randint = randint
             layer = eval("keras.layers." + text)
+            protect(layer)
             result = np.asarray(layer(picture, training=True) if not text.startswith("Rescal") else layer(picture))[0]
             print(sample, text)
             print(result.shape[0], result.shape[1], " ".join("%.6g" % value for value in result.ravel()))

@@ -148,7 +148,7 @@ static void numbers_are_those_of_keras_layers(void **state) {
         check_layer(line, values);
     }
     fclose(file);
-    assert_int_equal(cases, 70);
+    assert_int_equal(cases, 128);
 }
 
 /* ---- Statistics ---- */
@@ -333,6 +333,8 @@ static void texts_of_steps(void **state) {
     refused("featurewise_center,featurewise_center", "expected featurewise_center once");
     refused("Resizing(65,64),featurewise_center,zca_whitening", "expects pictures of at most 4096 values");
     refused("featurewise_center=maybe", "mean expects a number or a list of numbers");
+    refused("AugMix(num_chains=8,chain_depth=8)", "expects num_chains * chain_depth of at most 16");
+    refused("RandAugment(2)", "factor expects numbers from 0 to 1, received 2");
     refused("rescale=1/0", "expects a number");
     refused("width_shift_range=[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17]", "a list of numbers");
 }
@@ -410,12 +412,12 @@ static void ranges_are_those_of_the_arguments(void **state) {
 
 /* ---- Public functions ---- */
 
-static void masks_move_with_pictures(void **state) {
-    (void)state;
+/* Checks that a mask moves as `geometry` moves a picture whose channels are the mask. */
+static void check_mask(const char *steps, const char *geometry) {
     enum { SIDE = 16 };
     unsigned char picture[SIDE * SIDE * 3], mask[SIDE * SIDE], moved[SIDE * SIDE * 3], labels[SIDE * SIDE];
-    leat_augment *augment = parsed("flip(both),width_shift_range=4,brightness_range=(2,3)", SIDE, SIDE, 3);
-    leat_augment *alone = parsed("flip(both),width_shift_range=4", SIDE, SIDE, 3);
+    leat_augment *augment = parsed(steps, SIDE, SIDE, 3), *alone = parsed(geometry, SIDE, SIDE, 3);
+    int changed = 0;
     for (int i = 0; i < SIDE * SIDE; ++i) {
         mask[i] = (unsigned char)(i % 7);
         memset(picture + (ptrdiff_t)3 * i, mask[i], 3);
@@ -425,9 +427,18 @@ static void masks_move_with_pictures(void **state) {
         assert_int_equal(leat_augment_apply_mask(augment, &rng, k, mask, labels, NULL), LEAT_OK);
         assert_int_equal(leat_augment_apply(alone, &rng, k, picture, moved, NULL), LEAT_OK);
         for (int i = 0; i < SIDE * SIDE; ++i) assert_int_equal(labels[i], moved[(ptrdiff_t)3 * i]);
+        changed += memcmp(mask, labels, sizeof mask) != 0;
     }
+    assert_true(changed > 0);
     leat_augment_destroy(&augment);
     leat_augment_destroy(&alone);
+}
+
+static void masks_move_with_pictures(void **state) {
+    (void)state;
+    check_mask("flip(both),width_shift_range=4,brightness_range=(2,3)", "flip(both),width_shift_range=4");
+    check_mask("RandomPerspective", "RandomPerspective(interpolation=nearest)");
+    check_mask("RandomElasticTransform,RandomContrast(0.5)", "RandomElasticTransform(interpolation=nearest)");
 }
 
 static void results_are_bytes_or_floats(void **state) {

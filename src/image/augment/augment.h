@@ -15,7 +15,7 @@ enum {
     LEATI_AUGMENT_MAX_STEPS = 32,
     LEATI_AUGMENT_MAX_ARGUMENTS = 8,
     LEATI_AUGMENT_MAX_NUMBERS = 16, /* of a list */
-    LEATI_AUGMENT_MAX_DRAWS = 12
+    LEATI_AUGMENT_MAX_DRAWS = 60
 };
 
 /* ---- Arguments ---- */
@@ -90,11 +90,13 @@ struct leati_step {
     leati_argument arguments[LEATI_AUGMENT_MAX_ARGUMENTS]; /* in the order of the type's parameters */
     leati_sampling sampling;                               /* for a geometric step */
     leati_extent before, after;
+    struct leat_augment *inner; /* the steps that RandAugment and AugMix choose from; NULL for other steps */
 };
 
 /* All types: ImageDataGenerator's arguments and short names, geometric layers of Keras, other layers of Keras.  Each
  * table ends with a NULL name. */
-extern const leati_step_type leati_generator_steps[], leati_geometry_steps[], leati_color_steps[];
+extern const leati_step_type leati_generator_steps[], leati_geometry_steps[], leati_color_steps[],
+    leati_warp_steps[], leati_policy_steps[];
 
 /* What ImageDataGenerator sets for all of its steps. */
 typedef struct leati_generator_settings {
@@ -129,6 +131,13 @@ double leati_draw_factor(const leati_step *step, int index, leat_rng *rng);
 
 /* Makes floats of the picture's bytes, unless it has floats already. */
 void leati_work_to_floats(leati_work *work);
+
+/* Returns the job that samples the picture to work->spare, without a matrix. */
+leati_sample_job leati_work_job(const leati_work *work, const leati_sampling *sampling,
+                                const leati_extent *after);
+
+/* Runs a step alone. */
+leat_status leati_step_run(const leati_step *step, const double *drawn, leati_work *work, leat_error *err);
 
 /* Ends a step that has written its result to work->spare. */
 void leati_work_swap(leati_work *work);

@@ -205,7 +205,7 @@ static leat_status fill_defaults(reader *r, leati_step *step) {
 /* ---- Steps ---- */
 
 static const leati_step_type *const tables[] = {leati_generator_steps, leati_geometry_steps,
-                                                leati_color_steps};
+                                                leati_color_steps, leati_warp_steps, leati_policy_steps};
 enum { TABLE_COUNT = sizeof tables / sizeof *tables, MOST_TYPES = 96 };
 
 static leat_status find_type(const leati_step_type **out, const char *name, leat_error *err) {

@@ -88,6 +88,8 @@ leat_status leat_augment_create(leat_augment **out, const char *steps, int64_t h
 
 void leat_augment_destroy(leat_augment **augment) {
     if (!augment) return;
+    for (int i = 0; *augment && i < (*augment)->step_count; ++i)
+        leat_augment_destroy(&(*augment)->steps[i].inner);
     if (*augment) leati_free((*augment)->whitening);
     leati_free(*augment);
     *augment = NULL;
@@ -144,8 +146,8 @@ void leati_work_swap(leati_work *work) {
     work->bytes = NULL;
 }
 
-static void sample(leati_work *work, const leati_affine *affine, const leati_sampling *sampling,
-                   const leati_extent *after) {
+leati_sample_job leati_work_job(const leati_work *work, const leati_sampling *sampling,
+                                const leati_extent *after) {
     leati_sample_job job = {.bytes = work->bytes,
                             .floats = work->bytes ? NULL : work->pixels,
                             .height = work->extent.height,
@@ -154,9 +156,15 @@ static void sample(leati_work *work, const leati_affine *affine, const leati_sam
                             .dst = work->spare,
                             .dst_height = after->height,
                             .dst_width = after->width,
-                            .affine = *affine,
                             .sampling = *sampling};
     if (work->is_mask) job.sampling.order = 0;
+    return job;
+}
+
+static void sample(leati_work *work, const leati_affine *affine, const leati_sampling *sampling,
+                   const leati_extent *after) {
+    leati_sample_job job = leati_work_job(work, sampling, after);
+    job.affine = *affine;
     leati_sample_choose()(&job);
     const int64_t channels = work->extent.channels;
     work->extent = *after;
@@ -205,6 +213,17 @@ static int run_geometry(leati_work *work, const leat_augment *augment, const dra
         augment->steps[first].before.width != augment->steps[i - 1].after.width)
         sample(work, &all, &sampling, &augment->steps[i - 1].after);
     return i;
+}
+
+leat_status leati_step_run(const leati_step *step, const double *drawn, leati_work *work, leat_error *err) {
+    leati_affine affine;
+    if (step->type->matrix) {
+        step->type->matrix(step, drawn, &affine);
+        if (!is_identity(&affine)) sample(work, &affine, &step->sampling, &step->after);
+        return LEAT_OK;
+    }
+    if (work->is_mask && !step->type->on_masks) return LEAT_OK;
+    return step->type->apply(step, drawn, work, err);
 }
 
 /* Runs the steps before number `end`. */
@@ -331,12 +350,16 @@ leat_status leat_augment_apply_mask(const leat_augment *augment, const leat_rng 
 /* Adds `"name": number` for each drawn number of a step. */
 static void add_draws(leati_text *text, const leati_step *step, const double *numbers) {
     int index = 0;
+    bool first = true;
     for (const char *p = step->type->draws; *p; ++index) {
         const size_t length = strcspn(p, " ");
         char number[40];
         snprintf(number, sizeof number, "%.17g", numbers[index]);
         leati_decimal_point(number);
-        leati_text_add(text, "%s\"%.*s\": %s", index ? ", " : "", (int)length, p, number);
+        if (*p != '-') { /* a number that is not used */
+            leati_text_add(text, "%s\"%.*s\": %s", first ? "" : ", ", (int)length, p, number);
+            first = false;
+        }
         p += length + (p[length] == ' ');
     }
 }

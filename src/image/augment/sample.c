@@ -71,7 +71,7 @@ static int64_t fix_index(int64_t index, int64_t length, const leati_sampling *sa
 
 /* Keeps positions in a range in which they are integers of 64 bits. */
 static double bounded(double position) {
-    return position < -1e9 ? -1e9 : position > 1e9 ? 1e9 : position;
+    return !(position >= -1e9) ? -1e9 : position > 1e9 ? 1e9 : position;
 }
 
 /* ---- Pixels ---- */
@@ -124,6 +124,13 @@ void leati_sample_span(const leati_sample_job *job, int64_t y, int64_t x, int64_
         else
             sample_linear(job, px, py, dst);
     }
+}
+
+void leati_sample_at(const leati_sample_job *job, double x, double y, float *dst) {
+    if (job->sampling.order == 0)
+        sample_nearest(job, bounded(x), bounded(y), dst);
+    else
+        sample_linear(job, bounded(x), bounded(y), dst);
 }
 
 void leati_sample_plain(const leati_sample_job *job) {

@@ -47,6 +47,10 @@ leati_sample_kernel leati_sample_plain, leati_sample_avx2;
 /* Computes `count` pixels of a line of the result, from column x on. */
 void leati_sample_span(const leati_sample_job *job, int64_t y, int64_t x, int64_t count);
 
+/* Reads the pixel at one position, with the rules of the layers of Keras at the border (job->sampling.scipy is false).
+ * @param[out] dst  One number for each channel. */
+void leati_sample_at(const leati_sample_job *job, double x, double y, float *dst);
+
 /* Chooses the kernel for this CPU. */
 leati_sample_kernel *leati_sample_choose(void);
 
