@@ -16,8 +16,9 @@ typedef struct images {
     leat_batch_spec spec;
     leati_image_choices choices; /* its texts are not used after the source is opened */
     leati_image_list list;
-    leat_augment *augment;  /* NULL: samples are not augmented */
-    float *table;           /* the scaled values of all 256 bytes; NULL: pictures are uint8 */
+    leat_augment *augment; /* NULL: samples are not augmented */
+    float *table;          /* the scaled values of all 256 bytes; NULL: pictures are uint8 */
+    char **masks; /* the path of each picture's mask; NULL: the targets are labels, or there are none */
     _Atomic int64_t warned; /* bad pictures that this process has left out */
 } images;
 
@@ -33,14 +34,20 @@ leati_picture_options leati_image_decoding(const leati_image_choices *c) {
                                    .scaled_height = c->scaled_decoding ? c->height : 0};
 }
 
-static leat_status decode_file(const images *s, leati_picture *out, const char *path, leat_error *err) {
-    const leati_picture_options options = leati_image_decoding(&s->choices);
+static leat_status decode_as(const images *s, leati_picture *out, const char *path, leati_picture_color color,
+                             leat_error *err) {
+    leati_picture_options options = leati_image_decoding(&s->choices);
+    options.color = color;
     unsigned char *bytes = NULL;
     size_t count = 0;
     LEATI_TRY(leati_image_read_file(&bytes, &count, path, err));
     leat_status status = leati_picture_decode(out, bytes, count, &options, err);
     leati_free(bytes);
     return leati_prefix(status, err, "picture '%s'", path);
+}
+
+static leat_status decode_file(const images *s, leati_picture *out, const char *path, leat_error *err) {
+    return decode_as(s, out, path, s->choices.color, err);
 }
 
 void leati_image_write_scaled(const leati_picture *picture, const float table[256], float *dst) {
@@ -87,6 +94,29 @@ static leat_status write_picture(const images *s, const char *path, const place 
         leati_picture_fini(&out);
     }
     leati_picture_fini(&in);
+    return status;
+}
+
+/* Writes the mask of a picture, moved as the picture is. */
+static leat_status write_mask(const images *s, const place *at, leat_error *err) {
+    leati_picture in, out = {0};
+    LEATI_TRY(decode_as(s, &in, s->masks[at->number], LEATI_COLOR_GRAYSCALE, err));
+    leat_status status = leati_picture_create(&out, s->choices.width, s->choices.height, 1, err);
+    if (status == LEAT_OK)
+        status = leati_prefix(leati_picture_fit(&out, &in, LEATI_FILTER_NEAREST, s->choices.fit, err), err,
+                              "mask '%s'", s->masks[at->number]);
+    leati_picture_fini(&in);
+    const leati_augment_picture job = {.src = out.pixels,
+                                       .channels = 1,
+                                       .is_mask = true,
+                                       .is_still = !at->rng || s->choices.is_validation,
+                                       .bytes = at->dst,
+                                       .scale = 1};
+    if (status == LEAT_OK && s->augment)
+        status = leati_augment_run(s->augment, at->rng, at->number, &job, err);
+    else if (status == LEAT_OK)
+        memcpy(at->dst, out.pixels, (size_t)(out.width * out.height));
+    leati_picture_fini(&out);
     return status;
 }
 
@@ -137,7 +167,13 @@ static leat_status make_batch(images *s, const int64_t *numbers, int64_t first, 
         unsigned char *dst = (unsigned char *)batch->tensors[0].data + (size_t)made * picture_bytes;
         const place at = {dst, rng, number};
         leat_error problem = {0};
-        const leat_status status = write_picture(s, file->path, &at, s->choices.skip_bad ? &problem : err);
+        leat_error *told = s->choices.skip_bad ? &problem : err;
+        leat_status status = write_picture(s, file->path, &at, told);
+        if (status == LEAT_OK && s->masks) {
+            const place mask = {(unsigned char *)batch->tensors[1].data + (size_t)made * label_bytes, rng,
+                                number};
+            status = write_mask(s, &mask, told);
+        }
         if (is_bad_data(status) && s->choices.skip_bad) {
             warn(s, problem.message);
             continue;
@@ -146,7 +182,7 @@ static leat_status make_batch(images *s, const int64_t *numbers, int64_t first, 
             if (s->choices.skip_bad) return leati_fail(err, status, "%s", problem.message);
             return status;
         }
-        if (label_bytes > 0)
+        if (label_bytes > 0 && !s->masks)
             write_label(s, file, (unsigned char *)batch->tensors[1].data + (size_t)made * label_bytes);
         ++made;
     }
@@ -183,6 +219,7 @@ static leat_status get(void *user, int64_t index, leat_rng *rng, leat_batch *bat
 
 static void destroy(void *user) {
     images *s = user;
+    leati_image_masks_free(s->masks, s->list.count);
     leati_image_list_fini(&s->list);
     leat_augment_destroy(&s->augment);
     leati_free(s->table);
@@ -240,6 +277,8 @@ static leat_status describe_batch(images *s, leat_error *err) {
     is_float = is_float || makes_floats;
     LEATI_TRY(
         leat_batch_spec_add(&s->spec, LEAT_PART_INPUT, NULL, is_float ? LEAT_F32 : LEAT_U8, 3, picture, err));
+    const int64_t mask[] = {picture[0], picture[1], 1};
+    if (s->masks) return leat_batch_spec_add(&s->spec, LEAT_PART_TARGET, NULL, LEAT_U8, 3, mask, err);
     if (labels == LEATI_LABELS_NONE) return LEAT_OK;
     return leat_batch_spec_add(&s->spec, LEAT_PART_TARGET, NULL, dtypes[labels], 1, &label, err);
 }
@@ -251,6 +290,7 @@ static leat_status open_images(images *s, const char *path, const leati_settings
                           (long long)options->batch_size);
     LEATI_TRY(leati_image_choices_read(&s->choices, settings, err));
     LEATI_TRY(leati_image_list_read(&s->list, path, &s->choices, err));
+    if (s->choices.masks) LEATI_TRY(leati_image_masks_find(&s->masks, &s->list, path, s->choices.masks, err));
     s->spec.batch_size = options->batch_size < s->list.count ? options->batch_size : s->list.count;
     LEATI_TRY(leati_scaled_bytes(&s->table, s->choices.numerator, s->choices.denominator, err));
     if (s->choices.augment) {

@@ -42,6 +42,7 @@ typedef struct leati_image_choices {
     char *classes[256]; /* in the order of their numbers */
     int class_count;    /* 0: all subfolders */
     char *augment;      /* the steps; NULL: none */
+    char *masks;        /* the folder of the masks, which are the targets; NULL */
     char *statistics;   /* the file of their statistics; NULL */
     leati_mix mix;
     char *x_column;
@@ -103,6 +104,13 @@ leat_status leati_image_list_read_csv(leati_image_list *list, const char *path,
  * LEAT_ENOMEM. */
 leat_status leati_image_list_split(leati_image_list *list, const leati_image_choices *choices,
                                    leat_error *err);
+
+/* Finds the mask of each picture of the list: the file of the same name, below the folder `masks` instead of `folder`.
+ * @param[out] out  (list->count), for leati_image_masks_free.
+ * Errors: LEAT_ENOTFOUND a picture has no mask; LEAT_EINVAL the pictures are a CSV list; LEAT_ENOMEM. */
+leat_status leati_image_masks_find(char ***out, const leati_image_list *list, const char *folder,
+                                   const char *masks, leat_error *err);
+void leati_image_masks_free(char **paths, int64_t count);
 
 /* Returns true for a sequence that `images` made.  Its `get` and `get_samples` accept NULL instead of a generator of
  * random numbers: they then do not augment the samples. */

@@ -132,8 +132,14 @@ static leat_status read_split(leati_image_choices *out, const leati_image_texts 
 static leat_status read_labels(leati_image_choices *out, const leati_image_texts *texts, leat_error *err) {
     static const char *const modes[] = {"int", "onehot", "binary", "raw", "none", "multihot"};
     int labels = 0;
-    LEATI_TRY(read_word(&labels, "labels", texts->labels, modes, 6, 0, err));
+    LEATI_TRY(read_word(&labels, "labels", texts->labels, modes, 6,
+                        texts->masks ? LEATI_LABELS_NONE : LEATI_LABELS_INT, err));
     out->labels = (leati_label_mode)labels;
+    if (texts->masks) LEATI_TRY(leati_spec_decode(texts->masks, err));
+    out->masks = texts->masks;
+    if (out->masks && out->labels != LEATI_LABELS_NONE)
+        return leati_fail(err, LEAT_EINVAL, "masks=%s are the targets: leave labels=%s out", out->masks,
+                          texts->labels);
     out->label_separator = '|';
     if (texts->label_separator) {
         LEATI_TRY(leati_spec_decode(texts->label_separator, err));

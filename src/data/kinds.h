@@ -30,6 +30,10 @@
       "the targets: the number of the class (default), one-hot rows, 0 or 1, the numbers of a list's "       \
       "columns, ones for several classes of a list's row; none: no targets, and the whole folder is one "    \
       "list")                                                                                                \
+    X(masks, "FOLDER",                                                                                       \
+      "the targets are pictures of this folder with the same names: masks of segmentation, uint8 (H, W, "    \
+      "1), "                                                                                                 \
+      "resized by the nearest pixel, and moved with their pictures by augment; implies labels=none")         \
     X(classes, "NAME[,NAME...]", "the classes in the order of their numbers; default all, sorted")           \
     X(follow_links, "true|false", "enter linked folders inside of classes; default false")                   \
     X(validation, "SHARE", "the share of files for validation, with subset")                                 \

@@ -316,6 +316,48 @@ static void a_split_off_part_is_not_augmented(void **state) {
     leat_sequence_destroy(&last);
 }
 
+/* ---- Masks ---- */
+
+/* The folder e has copies of the pictures as masks: a mask is then the moved picture, with the nearest pixel. */
+static void masks_move_with_their_pictures(void **state) {
+    (void)state;
+    static unsigned char pictures[SAMPLES * PICTURE], masks[SAMPLES * PICTURE], moved[SAMPLES * PICTURE];
+    leat_error err = {0};
+    assert_int_equal(symlink("d", "e"), 0);
+    leat_sequence s = opened(
+        "images:d?size=20x20&color=grayscale&interpolation=nearest&masks=e&augment=flip(both),shift(0.2)");
+    assert_int_equal(s.spec.tensor_count, 2);
+    assert_true(s.spec.tensors[1].dtype == LEAT_U8 && s.spec.tensors[1].rank == 3 &&
+                s.spec.tensors[1].shape[2] == 1);
+    leat_rng rng = leat_rng_for(9, 0, 0);
+    leat_batch batch = {.size = BATCH, .tensor_count = 2};
+    batch.tensors[0].data = pictures;
+    batch.tensors[1].data = masks;
+    assert_int_equal(s.get(s.user, 0, NULL, &batch, &err), LEAT_OK);
+    assert_memory_equal(pictures, masks, BATCH * SIDE * SIDE);
+    assert_int_equal(s.get(s.user, 0, &rng, &batch, &err), LEAT_OK);
+    leat_sequence_destroy(&s);
+    s = opened("images:d?size=20x20&color=grayscale&interpolation=nearest&labels=none&"
+               "augment=flip(both),shift(0.2),interpolation_order=0");
+    batch.tensor_count = 1;
+    batch.tensors[0].data = moved;
+    assert_int_equal(s.get(s.user, 0, &rng, &batch, &err), LEAT_OK);
+    leat_sequence_destroy(&s);
+    assert_memory_equal(masks, moved, BATCH * SIDE * SIDE);
+    assert_memory_not_equal(pictures, moved, BATCH * SIDE * SIDE); /* pictures are interpolated */
+    assert_int_equal(remove("e"), 0);
+}
+
+static void pictures_without_masks_are_refused(void **state) {
+    (void)state;
+    leat_sequence s;
+    leat_error err = {0};
+    assert_int_equal(leat_source_open(&s, sizeof s, "images:d?masks=d/a", NULL, &err), LEAT_ENOTFOUND);
+    assert_non_null(strstr(err.message, "picture 'd/a/00.ppm' has no mask: expected 'd/a/a/00.ppm'"));
+    assert_int_equal(leat_source_open(&s, sizeof s, "images:d?masks=d&labels=int", NULL, &err), LEAT_EINVAL);
+    assert_non_null(strstr(err.message, "are the targets: leave labels=int out"));
+}
+
 /* ---- Statistics ---- */
 
 enum { SMALL = 4 * 5 * 3 };
@@ -443,6 +485,8 @@ int main(void) {
         cmocka_unit_test(wrong_mixes_are_refused),
         cmocka_unit_test(validation_is_not_augmented),
         cmocka_unit_test(a_split_off_part_is_not_augmented),
+        cmocka_unit_test(masks_move_with_their_pictures),
+        cmocka_unit_test(pictures_without_masks_are_refused),
         cmocka_unit_test(statistics_are_computed_and_kept),
         cmocka_unit_test(validation_has_the_statistics_of_training),
         cmocka_unit_test(samples_are_whitened),
