@@ -12,7 +12,7 @@
 static const char *const endings[] = {".png",  ".bmp", ".gif", ".tif", ".tiff",
                                       ".webp", ".pgm", ".ppm", ".jpg"};
 
-/* Writes the path of the mask of the picture `name`, which is relative to its folder; returns false if there is none. */
+/* Writes the path of the mask of the picture `name`, relative to its folder; returns false if there is none. */
 static bool find(char *out, size_t bytes, const char *masks, const char *name) {
     const char *dot = strrchr(name, '.');
     const int stem = dot && !strchr(dot, '/') ? (int)(dot - name) : (int)strlen(name);

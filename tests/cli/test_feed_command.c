@@ -577,7 +577,7 @@ static void show_writes_a_page(void **state) {
     assert_non_null(file);
     out[fread(out, 1, text_bytes - 1, file)] = '\0';
     fclose(file);
-    assert_non_null(strstr(out, "data:image/bmp;base64,Qk1GAAAA"));
+    assert_non_null(strstr(out, "data:image/png;base64,iVBORw0KGgo"));
     assert_non_null(strstr(out, "<b>b</b> class 1<br>sample 2<br>run/photos/b/1.ppm"));
     assert_non_null(strstr(out, "the file is truncated"));
     fails("feed show npz:d.npz --output run/page.html", "is no picture: expected (height, width, channels)");

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/commands/commands.h"
+#include "cli/commands/feed/png.h"
 #include "cli/commands/feed/sample.h"
 #include "cli/options/parse.h"
 #include "cli/run/files.h"
@@ -62,36 +63,7 @@ static void add_number(buffer *out, int64_t number) {
     add_text(out, text);
 }
 
-/* ---- Pictures as BMP files, which need no compression ---- */
-
-static void add_u32(buffer *out, uint32_t value) {
-    const unsigned char bytes[4] = {(unsigned char)value, (unsigned char)(value >> 8),
-                                    (unsigned char)(value >> 16), (unsigned char)(value >> 24)};
-    add(out, bytes, 4);
-}
-
-/* Writes BGR lines, from the lowest to the highest. */
-static void add_bmp(buffer *out, const unsigned char *pixels, int64_t width, int64_t height,
-                    int64_t channels) {
-    const size_t line = (size_t)(3 * width + 3) / 4 * 4;
-    add_text(out, "BM");
-    add_u32(out, (uint32_t)(54 + line * (size_t)height));
-    add_u32(out, 0);
-    add_u32(out, 54);
-    add_u32(out, 40);
-    add_u32(out, (uint32_t)width);
-    add_u32(out, (uint32_t)height);
-    add_u32(out, 1 | 24u << 16);
-    for (int i = 0; i < 6; ++i) add_u32(out, 0);
-    for (int64_t y = height - 1; y >= 0; --y) {
-        const unsigned char *from = pixels + y * width * channels;
-        for (int64_t x = 0; x < width; ++x, from += channels) {
-            const unsigned char bgr[3] = {from[channels > 1 ? 2 : 0], from[channels > 1 ? 1 : 0], from[0]};
-            add(out, bgr, 3);
-        }
-        add(out, "\0\0\0", line - (size_t)(3 * width));
-    }
-}
+/* ---- Pictures as PNG files in the page ---- */
 
 static void add_base64(buffer *out, const unsigned char *data, size_t bytes) {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -127,7 +99,7 @@ static void add_picture(buffer *page, const cli_samples *samples) {
     const leat_tensor *tensor = &samples->batch.tensors[0];
     const int64_t height = tensor->shape[1], width = tensor->shape[2], channels = tensor->shape[3];
     const int64_t count = height * width * channels;
-    buffer bmp = {0};
+    size_t size = 0;
     unsigned char *bytes = calloc((size_t)count, 1);
     if (!bytes) {
         page->failed = true;
@@ -137,13 +109,13 @@ static void add_picture(buffer *page, const cli_samples *samples) {
         scale_floats(bytes, tensor->data, count);
     else
         memcpy(bytes, tensor->data, (size_t)count);
-    add_bmp(&bmp, bytes, width, height, channels);
-    add_text(page, "<img alt=\"\" src=\"data:image/bmp;base64,");
-    if (!bmp.failed) add_base64(page, bmp.data, bmp.size);
+    unsigned char *png = cli_png_write(bytes, width, height, channels, &size);
+    add_text(page, "<img alt=\"\" src=\"data:image/png;base64,");
+    if (png) add_base64(page, png, size);
     add_text(page, "\">");
-    page->failed = page->failed || bmp.failed;
+    page->failed = page->failed || !png;
     free(bytes);
-    free(bmp.data);
+    free(png);
 }
 
 static void add_sample(buffer *page, cli_samples *samples, int64_t number) {
