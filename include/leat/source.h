@@ -24,7 +24,8 @@
 extern "C" {
 #endif
 
-/** Options of a source.  Initialize them by leat_source_options_default(). */
+/** Options of a source.  Initialize them by leat_source_options_default().
+ *  Threads: `progress` is called by the thread that opens the source, and by no other. */
 typedef struct leat_source_options {
     size_t size;        /* sizeof the struct, set by leat_source_options_init */
     int64_t batch_size; /* samples of a full batch; default 32 */
