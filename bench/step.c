@@ -14,6 +14,7 @@
 #include <time.h>
 
 #include "leat/leat.h"
+#include "models.h"
 
 enum { most_samples = 1 << 20 };
 
@@ -26,74 +27,6 @@ static double now_us(void) {
 static int by_value(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
-}
-
-static leat_node *build(leat_builder *g, const char *name, leat_node **input, int64_t *shape, int *rank) {
-    if (strcmp(name, "mlp") == 0) {
-        *rank = 1;
-        shape[0] = 64;
-        *input = leat_input(g, shape, 1);
-        leat_node *x = leat_dense(leat_dense(*input, 128, "relu"), 128, "relu");
-        return leat_dense(x, 4, NULL);
-    }
-    if (strcmp(name, "least") == 0) {
-        *rank = 1;
-        shape[0] = 4;
-        *input = leat_input(g, shape, 1);
-        return leat_dense(*input, 4, NULL);
-    }
-    if (strcmp(name, "lstm") == 0) {
-        *rank = 2;
-        shape[0] = 64;
-        shape[1] = 8;
-        *input = leat_input(g, shape, 2);
-        return leat_dense(leat_lstm(*input, 64, false), 4, NULL);
-    }
-    *rank = 3;
-    shape[0] = shape[1] = 28;
-    shape[2] = 1;
-    *input = leat_input(g, shape, 3);
-    leat_node *x = leat_conv2d(leat_conv2d(*input, 32, 3, "relu"), 64, 3, "relu");
-    x = leat_dense(leat_flatten(leat_max_pooling2d(x, 2)), 128, "relu");
-    return leat_dense(x, 10, "softmax");
-}
-
-static leat_status make_model(leat_model **model, const char *name, const char *metrics, int64_t *shape,
-                              int *rank, leat_error *err) {
-    leat_builder *g = NULL;
-    leat_node *input = NULL;
-    leat_status status = leat_builder_create(&g, err);
-    if (status != LEAT_OK) return status;
-    leat_node *output = build(g, name, &input, shape, rank);
-    status = leat_model_create(model, &g, &input, 1, &output, 1, err);
-    if (status != LEAT_OK) return status;
-    leat_compile_options options = leat_compile_options_default();
-    options.optimizer = "adam";
-    options.loss = strcmp(name, "cnn") == 0 ? "categorical_crossentropy" : "mse";
-    options.metrics = metrics;
-    return leat_model_compile(*model, &options, err);
-}
-
-static leat_status load_model(leat_model **model, const char *path, int64_t *shape, int *rank,
-                              leat_error *err) {
-    leat_status status = leat_model_load(model, path, err);
-    if (status != LEAT_OK) return status;
-    leat_tensor input = leat_model_input_shape(*model, 0);
-    *rank = input.rank - 1;
-    if (*rank > 4)
-        return leat_error_set(err, LEAT_ESHAPE, "expected at most 4 dimensions, received %d", *rank);
-    memcpy(shape, input.shape + 1, (size_t)*rank * sizeof *shape);
-    leat_compile_options options = leat_compile_options_default();
-    options.optimizer = "SGD(learning_rate=0.01, momentum=0.9)";
-    options.loss = "categorical_crossentropy";
-    return leat_model_compile(*model, &options, err);
-}
-
-static float *random_numbers(size_t count) {
-    float *numbers = malloc(count * sizeof *numbers);
-    leat_rng rng = leat_rng_for(1, 0, 0);
-    for (size_t i = 0; numbers && i < count; ++i) numbers[i] = (float)leat_rng_uniform(&rng);
-    return numbers;
 }
 
 static leat_status once(leat_model *model, bool train, const leat_arrays *arrays, leat_error *err) {
@@ -193,7 +126,7 @@ static leat_status run(leat_model *model, const arguments *a, const int64_t *sha
     int64_t dims[5] = {fits ? a->batch * batches : a->batch}, elements = dims[0];
     int64_t classes = leat_model_output_shape(model, 0).shape[1];
     for (int i = 0; i < rank; ++i) elements *= dims[i + 1] = shape[i];
-    float *x = random_numbers((size_t)elements), *y = random_numbers((size_t)(dims[0] * classes));
+    float *x = bench_random_numbers((size_t)elements), *y = bench_random_numbers((size_t)(dims[0] * classes));
     double *samples = malloc(most_samples * sizeof *samples);
     leat_array inputs = {.tensor = leat_tensor_view(LEAT_F32, rank + 1, dims, x)};
     leat_array targets = {.tensor = leat_tensor_view(LEAT_F32, 2, (int64_t[]){dims[0], classes}, y)};
@@ -228,8 +161,7 @@ int main(int argc, char **argv) {
     if (argc > 4) a.threads = (int)strtol(argv[4], NULL, 10);
     if (argc > 5) a.seconds = strtod(argv[5], NULL);
     const char *metrics = strcmp(a.mode, "fit") == 0 ? "mae" : NULL;
-    leat_status status = strchr(a.name, '.') ? load_model(&model, a.name, shape, &rank, &err)
-                                             : make_model(&model, a.name, metrics, shape, &rank, &err);
+    leat_status status = bench_model(&model, a.name, metrics, shape, &rank, &err);
     if (status == LEAT_OK && argc > 6) status = leat_model_set_dtype_policy(model, argv[6], &err);
     if (status == LEAT_OK) status = run(model, &a, shape, rank, &err);
     if (status != LEAT_OK) fprintf(stderr, "bench_step: %s\n", err.message);
