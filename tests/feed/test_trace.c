@@ -11,6 +11,7 @@
 
 #include <jansson.h>
 
+#include "base/memory.h"
 #include "base/os/clock.h"
 #include "feed/stats/trace.h"
 #include "support/memory_failing.h"
@@ -330,6 +331,47 @@ static void no_trace_takes_everything(void **state) {
 }
 
 /* Whichever allocation fails, the file is complete JSON, and closing reports the failure. */
+/* The other process began its clock 5 s before this one, and its clock gains 1 part in 1000. */
+static void events_of_a_rank_get_the_clock_of_the_first(void **state) {
+    (void)state;
+    char other_path[] = "/tmp/leat-trace-XXXXXX", *text_of_other = NULL;
+    size_t bytes = 0;
+    int64_t origin = 0;
+    leat_error err = {0};
+    leat_trace *other = NULL, *trace = begin();
+    const int64_t now = leati_now_ns(), start = now + 1000000000;
+    const leati_trace_clock clock = {{start, start + 1000000000}, {-500000000, -501000000}};
+    int fd = mkstemp(other_path);
+    assert_true(fd >= 0);
+    close(fd);
+    if (leat_trace_open(&other, other_path, &err) != LEAT_OK) fail_msg("%s", err.message);
+    assert_true(leati_trace_set_rank(trace, 0, "a") && leati_trace_set_rank(other, 2, "b"));
+    leati_trace_span(trace, leati_trace_lane(trace, "g", "l"), "here", start, start, 0, 0);
+    int lane = leati_trace_lane(other, "g", "l");
+    assert_false(leati_trace_set_rank(other, 3, "b"));
+    leati_trace_span(other, lane, "first", start, start + 2000, 0, 0);
+    leati_trace_instant(other, lane, "last", start + 1000000000);
+    assert_int_equal(leati_trace_read(other, &text_of_other, &bytes, &origin, &err), LEAT_OK);
+    leati_trace_add(trace, text_of_other, bytes, origin, &clock);
+    leati_free(text_of_other);
+    assert_int_equal(leati_trace_read(other, &text_of_other, &bytes, &origin, &err), LEAT_OK);
+    assert_int_equal(bytes, 0); /* events are given once */
+    leati_free(text_of_other);
+    assert_int_equal(leat_trace_close(&other, &err), LEAT_OK);
+    unlink(other_path);
+    json_t *events = end(trace);
+    const json_t *here = event_of(events, "X", 0), *first = event_of(events, "X", 1);
+    assert_near(real(first, "ts"), real(here, "ts") - 500000, 0.01);
+    assert_near(real(first, "dur"), 2, 1e-9);
+    assert_near(real(event_of(events, "i", 0), "ts"), real(here, "ts") + 499000, 0.01);
+    assert_int_not_equal(number(here, "pid"), number(first, "pid"));
+    assert_string_equal(text(about(events, "process_name", number(here, "pid"), -1), "name"),
+                        "rank 0 (a): g");
+    assert_string_equal(text(about(events, "process_name", number(first, "pid"), -1), "name"),
+                        "rank 2 (b): g");
+    json_decref(events);
+}
+
 static void every_allocation_may_fail(void **state) {
     (void)state;
     int64_t live = memory_live();
@@ -374,6 +416,7 @@ int main(void) {
         cmocka_unit_test(a_full_disk_is_told_at_the_end),
         cmocka_unit_test(a_file_that_cannot_be_made_is_told_at_once),
         cmocka_unit_test(no_trace_takes_everything),
+        cmocka_unit_test(events_of_a_rank_get_the_clock_of_the_first),
         cmocka_unit_test(every_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, enter, leave);

@@ -42,6 +42,7 @@ typedef struct fit_run {
     cli_callbacks callbacks;
     cli_class_weights class_weights;
     leat_trace *trace; /* NULL: none */
+    char trace_path[CLI_PATH_BYTES];
     cli_position position;
     leat_checkpoint_options checkpoints;
     char checkpoint_folder[CLI_PATH_BYTES];
@@ -71,19 +72,28 @@ static int add_live_history(fit_run *run) {
     return CLI_SUCCESS;
 }
 
+/* Each rank writes a trace; at the end of the fit rank 0 adds those of the others to its own. */
+static int open_trace(fit_run *run) {
+    const char *path = run->session.arguments->text[CLI_TRACE];
+    leat_error err = {0};
+    if (!path) return CLI_SUCCESS;
+    if (cli_ranks_leads(&run->ranks))
+        snprintf(run->trace_path, sizeof run->trace_path, "%s", path);
+    else
+        snprintf(run->trace_path, sizeof run->trace_path, "%s.rank%d", path, leat_dist_rank(run->ranks.dist));
+    return leat_trace_open(&run->trace, run->trace_path, &err) == LEAT_OK ? CLI_SUCCESS
+                                                                          : cli_fail(&run->session, &err);
+}
+
 static int make_callbacks(fit_run *run) {
     cli_session *session = &run->session;
-    const char *trace = session->arguments->text[CLI_TRACE];
-    leat_error err = {0};
     run->position.stops_on_nan = session->arguments->text[CLI_NO_STOP_ON_NAN] == NULL;
     leat_callback position = cli_position_callback(&run->position);
     if (!has_folder(run)) position.on_train_begin = note_nothing_is_saved;
     cli_callbacks_add(&run->callbacks, &position);
     int code = cli_add_callbacks(session, has_folder(run) ? run->folder.path : NULL, &run->callbacks);
     if (code == CLI_SUCCESS && has_folder(run)) code = add_live_history(run);
-    if (code == CLI_SUCCESS && trace && leat_trace_open(&run->trace, trace, &err) != LEAT_OK)
-        code = cli_fail(session, &err);
-    return code;
+    return code == CLI_SUCCESS ? open_trace(run) : code;
 }
 
 /* Destroys the callbacks and closes the trace.  Call it after the fit, whose feeds write to the trace. */
@@ -93,6 +103,8 @@ static int close_output(fit_run *run, int code) {
     cli_class_weights_free(&run->class_weights);
     if (leat_trace_close(&run->trace, &err) != LEAT_OK && code != CLI_FAILURE)
         code = cli_fail(&run->session, &err);
+    if (code == CLI_SUCCESS && run->trace_path[0] && !cli_ranks_leads(&run->ranks))
+        (void)unlink(run->trace_path); /* its events are in the trace of rank 0 */
     return code;
 }
 
@@ -376,7 +388,7 @@ static int prepare(fit_run *run, cli_record *record, const cli_arguments *given)
     run->checkpoints.resume = run->resumed;
     if (cli_ranks_leads(&run->ranks)) return make_callbacks(run);
     run->folder.path[0] = '\0';
-    return CLI_SUCCESS;
+    return open_trace(run);
 }
 
 int cli_fit(const cli_arguments *arguments) {

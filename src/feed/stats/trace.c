@@ -10,7 +10,9 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/os/clock.h"
@@ -33,6 +35,8 @@ typedef struct lane {
     int process; /* number of the group, from 1 */
 } lane;
 
+enum { groups_of_rank = 1000 }; /* numbers of groups that a rank may use */
+
 struct leat_trace {
     uint32_t fork_depth; /* of the process that opened the trace; its children write nothing */
     int fd;
@@ -40,6 +44,9 @@ struct leat_trace {
     int64_t origin_ns;
     lane *lanes;
     int lane_count, lane_capacity, process_count;
+    int rank;           /* -1: the trace is not of a rank */
+    char prefix[96];    /* of the names of groups; "" without ranks */
+    off_t read_bytes;   /* bytes of the file that leati_trace_read has given */
     bool has_events;    /* an event was added */
     leat_status status; /* LEAT_EIO: nothing more is written */
     leat_error error;   /* the first error, if status is not LEAT_OK */
@@ -124,9 +131,10 @@ static micros micros_of(int64_t ns) {
 }
 
 static void name_process(leat_trace *trace, int process, const char *group) {
-    char name[escaped_bytes];
+    char name[escaped_bytes], full[name_bytes + sizeof trace->prefix];
+    snprintf(full, sizeof full, "%s%s", trace->prefix, group);
     add(trace, "{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":%d,\"args\":{\"name\":\"%s\"}}", process,
-        escape(name, group));
+        escape(name, full));
     add(trace, "{\"ph\":\"M\",\"name\":\"process_sort_index\",\"pid\":%d,\"args\":{\"sort_index\":%d}}",
         process, process);
 }
@@ -169,7 +177,7 @@ int leati_trace_lane(leat_trace *trace, const char *group, const char *name) {
         process = l->process;
     }
     bool first = process == 0;
-    if (first) process = ++trace->process_count;
+    if (first) process = ++trace->process_count + (trace->rank > 0 ? trace->rank * groups_of_rank : 0);
     trace->status = add_lane(trace, group, name, process);
     if (trace->status != LEAT_OK) return -1;
     if (first) name_process(trace, process, group);
@@ -212,6 +220,86 @@ void leati_trace_count(leat_trace *trace, int lane_number, const char *name, int
         micros_of(at_ns - trace->origin_ns).text, value);
 }
 
+/* ---- Traces of several ranks ---- */
+
+bool leati_trace_set_rank(leat_trace *trace, int rank, const char *host) {
+    struct stat file;
+    if (trace->process_count > 0) return trace->rank == rank;
+    if (fstat(trace->fd, &file) != 0 || !S_ISREG(file.st_mode)) return false;
+    trace->rank = rank;
+    snprintf(trace->prefix, sizeof trace->prefix, "rank %d (%s): ", rank, host);
+    return true;
+}
+
+leat_status leati_trace_read(leat_trace *trace, char **text, size_t *bytes, int64_t *origin_ns,
+                             leat_error *err) {
+    leati_map map = {0};
+    *text = NULL;
+    *bytes = 0;
+    *origin_ns = trace->origin_ns;
+    flush(trace);
+    if (trace->status != LEAT_OK) {
+        if (err) *err = trace->error;
+        return trace->status;
+    }
+    LEATI_TRY(leati_map_open(&map, trace->path, err));
+    const size_t from = (size_t)trace->read_bytes;
+    if (map.size > from) {
+        *bytes = map.size - from;
+        *text = leati_calloc(1, *bytes + 1);
+        if (*text) {
+            memcpy(*text, map.data + from, *bytes);
+            (*text)[*bytes] = '\0';
+            trace->read_bytes = (off_t)map.size;
+        }
+    }
+    leati_map_close(&map);
+    return *text || *bytes == 0 ? LEAT_OK : leati_fail_memory(err, *bytes, "the events of a trace");
+}
+
+int64_t leati_trace_convert(const leati_trace_clock *clock, int64_t at_ns) {
+    const int64_t span = clock->at_ns[1] - clock->at_ns[0];
+    const double part = span > 0 ? (double)(at_ns - clock->at_ns[0]) / (double)span : 0;
+    const double drift = (double)(clock->offset_ns[1] - clock->offset_ns[0]);
+    return at_ns + clock->offset_ns[0] + (int64_t)(drift * part);
+}
+
+/* Adds one event, with another time if it has a time: `"ts":12.345,`.  Names contain no quotation marks, so that the
+ * words are found only there. */
+static void add_event(leat_trace *trace, const char *line, size_t bytes, int64_t origin_ns,
+                      const leati_trace_clock *clock) {
+    static const char key[] = "\"ts\":";
+    char event[event_bytes];
+    if (bytes >= sizeof event) return;
+    memcpy(event, line, bytes);
+    event[bytes] = '\0';
+    char *time = strstr(event, key);
+    if (!time) {
+        add(trace, "%s", event);
+        return;
+    }
+    char *rest = NULL;
+    time += sizeof key - 1;
+    const int64_t us = strtoll(time, &rest, 10);
+    const int64_t ns = us * 1000 + (*rest == '.' ? strtoll(rest + 1, &rest, 10) : 0);
+    const int64_t at = leati_trace_convert(clock, origin_ns + ns) - trace->origin_ns;
+    *time = '\0';
+    add(trace, "%s%s%s", event, micros_of(at).text, rest);
+}
+
+void leati_trace_add(leat_trace *trace, const char *text, size_t bytes, int64_t origin_ns,
+                     const leati_trace_clock *clock) {
+    const char *line = text, *end = text + bytes;
+    while (line < end) {
+        const char *next = memchr(line, '\n', (size_t)(end - line));
+        const char *last = next ? next : end;
+        const char *stop = last > line && last[-1] == ',' ? last - 1 : last;
+        if (*line == '{' && stop > line && stop[-1] == '}')
+            add_event(trace, line, (size_t)(stop - line), origin_ns, clock);
+        line = last + 1;
+    }
+}
+
 leat_status leat_trace_open(leat_trace **out, const char *path, leat_error *err) {
     LEATI_GIVEN(out, err);
     *out = NULL;
@@ -226,6 +314,7 @@ leat_status leat_trace_open(leat_trace **out, const char *path, leat_error *err)
         leati_free(trace);
         return status;
     }
+    trace->rank = -1;
     trace->origin_ns = leati_now_ns();
     trace->fork_depth = leati_fork_depth();
     trace->buffer[trace->used++] = '[';

@@ -177,6 +177,7 @@ static leat_status prepare_validation(leati_fit_loop *loop, leat_error *err) {
 static leat_status open_feeds(leati_fit_loop *loop, const leat_sequence *sequence, leat_error *err) {
     leati_runner *const runners[] = {&loop->train, &loop->validation};
     const leat_fit_options *options = loop->options;
+    loop->parallel.trace = options->trace;
     if (loop->options->trace) loop->epoch_lane = leati_trace_lane(loop->options->trace, "training", "epochs");
     LEATI_TRY(prepare_training(loop, sequence, err));
     if (loop->options->validation) LEATI_TRY(prepare_validation(loop, err));
@@ -206,6 +207,7 @@ static leat_status fit(leati_fit_loop *loop, const leat_sequence *sequence, leat
     loop->cores = leati_cores_get();
     loop->position.epoch = options->initial_epoch;
     LEATI_TRY(leati_fit_meet(loop, err));
+    LEATI_TRY(leati_traces_begin(&loop->traces, options->dist, options->trace, err));
     LEATI_TRY(leati_fit_agree(loop, leati_fit_checkpoints_open(loop, err), err));
     LEATI_TRY(leati_fit_share_checkpoint(loop, err));
     LEATI_TRY(leati_fit_agree(loop, leati_fit_state_load(loop, err), err));
@@ -289,6 +291,9 @@ static leat_status run_fit(leat_model *model, fit_task *task, const leat_fit_opt
     } else if (loop->history)
         leati_history_end(loop->history, LEATI_HISTORY_FAILED, err ? err->message : "");
     task->stuck = leati_runner_close((leati_runner *const[]){&loop->train, &loop->validation}, 2);
+    if (status == LEAT_OK)
+        status = leati_traces_merge(&loop->traces, loop->options->dist, loop->options->trace, err);
+    leati_traces_fini(&loop->traces);
     leati_fit_checkpoints_close(loop);
     leati_training_fini(&loop->training);
     leati_meter_fini(&loop->meter);

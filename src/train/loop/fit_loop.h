@@ -10,6 +10,7 @@
 #include "train/loop/fit_checkpoint.h"
 #include "train/loop/fit_parallel.h"
 #include "train/loop/runner.h"
+#include "train/parallel/traces.h"
 
 /* Where a feed is: its next batch, and the number of batches taken since the beginning of the fit, for a generator. */
 typedef struct leati_fit_feed {
@@ -26,6 +27,7 @@ struct leati_fit_loop {
     leat_sequence train_sequence, validation_sequence;
     leati_runner train, validation;
     leati_parallel parallel; /* with options->dist */
+    leati_traces traces;     /* the same */
     leati_meter meter, validation_meter;
     leat_history *history;
     /* The logs of the current hooks: 9 KB each, too large for a small stack. */

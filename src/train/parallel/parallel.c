@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/os/clock.h"
+#include "feed/stats/trace.h"
 #include "leat/train.h"
 #include "nn/model/model.h"
 
@@ -444,6 +445,14 @@ static leat_status begin_buckets(const run *r, leat_error *err) {
     return LEAT_OK;
 }
 
+/* Adds the computation of this rank to the trace, and its wait for the other ranks and the sums. */
+static void trace_ranks(const leati_parallel *p, int64_t start, int64_t computed) {
+    if (!p->trace || p->dist->size == 1) return;
+    const int lane = leati_trace_lane(p->trace, "training", "parts");
+    leati_trace_span(p->trace, lane, "compute", start, computed, -1, -1);
+    leati_trace_span(p->trace, lane, "wait for sums", computed, leati_now_ns(), -1, -1);
+}
+
 leat_status leati_parallel_run(leati_parallel *p, const leati_parallel_batch *batch, leat_error *err) {
     run r = {.p = p, .batch = batch, .gradients = p->model->weights.trainable_bytes / sizeof(float)};
     LEATI_TRY(begin_buckets(&r, err));
@@ -457,6 +466,7 @@ leat_status leati_parallel_run(leati_parallel *p, const leati_parallel_batch *ba
     status = gather_measures(p, status, err);
     if (status != LEAT_OK || r.spec.mode != LEATI_TRAIN) return status;
     LEATI_TRY(sum_gradients(&r, err));
+    trace_ranks(p, start, computed);
     const double exposed = (double)(leati_now_ns() - computed) - note_times(p);
     if (exposed > 0) p->exposed_ns += (int64_t)exposed;
     p->busy_ns = p->buckets.busy_ns;

@@ -5,6 +5,7 @@
 #define LEATI_TRAIN_PARALLEL_PARALLEL_H
 
 #include "dist/dist.h"
+#include "leat/trace.h"
 #include "train/parallel/buckets.h"
 #include "train/parallel/exchanges.h"
 #include "train/parallel/tree.h"
@@ -54,6 +55,7 @@ typedef struct leati_parallel {
     leati_norms norms;                          /* which normalizations are synchronized */
     leati_exchanges exchanges;                  /* of synchronized normalizations */
     bool knows_exchanges, exchanges_in_steps;   /* after the first training step: its plan has exchanges */
+    leat_trace *trace;                          /* of a fit, borrowed; NULL: none */
 } leati_parallel;
 
 /* A batch, and how to run its parts. */
