@@ -5,7 +5,9 @@ a delay and loses packets.  Root and /dev/net/tun are needed.
 The frames of all hosts pass through a switch in this process (one TAP device for each host), so that the kernel needs no
 support for delays (netem), and a host can be unplugged at any instant.
 """
-import ctypes, fcntl, heapq, os, random, select, shutil, signal, struct, subprocess, threading, time
+import ctypes, fcntl, heapq, os, random, select, shutil, struct, subprocess, threading, time
+
+from ranks import kill
 
 TUNSETIFF, IFF_TAP, IFF_NO_PI, CLONE_NEWNET = 0x400454ca, 0x2, 0x1000, 0x40000000
 FRAME_BYTES = 65536
@@ -21,13 +23,6 @@ def why_not():
         return 'network namespaces are not available here'
     subprocess.run(['ip', 'netns', 'del', f'leat{os.getpid()}'])
     return None
-
-
-def kill(process):
-    try:
-        os.kill(process, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
 
 
 def enter_namespace(path):
