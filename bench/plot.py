@@ -106,3 +106,35 @@ def curves_of(title, most, series):
         parts.append('<polyline points="%s" fill="none" stroke="%s" stroke-width="%d"/>' % (points(values), colour, thick))
     return ('<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" font-family="sans-serif"><rect width="100%%" '
             'height="100%%" fill="#fff"/>%s</svg>\n' % (left + width + 30, top + height + 30, "\n".join(parts)))
+
+
+LINE_COLOURS = ["#c8553d", "#d9a441", "#0b6e4f", "#5b6c9e"]
+
+
+def lines_over_nodes(panels):
+    """Draws panels (title, nodes, most, [(label, values)]) of curves over the number of nodes, on a logarithmic axis.  most:
+    the end of the vertical axis, which begins at 0; None: a logarithmic one.  A label that ends with "ring" is dashed."""
+    left, width, height, top, parts = 60, 520, 240, 50, []
+    for title, nodes, most, series in panels:
+        low, high = (0, most) if most else (1, math.ceil(math.log10(max(nodes))))
+        at_y = (lambda v: top + height * (1 - v / most)) if most else (
+            lambda v: top + height * (1 - (math.log10(max(v, 10)) - low) / (high - low)))
+        x = [left + width * math.log2(n / nodes[0]) / math.log2(nodes[-1] / nodes[0]) for n in nodes]
+        parts.append(text(left, top - 14, title, 14))
+        for mark in ([most * i / 5 for i in range(6)] if most else [10 ** i for i in range(low, high + 1)]):
+            parts += ['<line x1="%d" x2="%d" y1="%.1f" y2="%.1f" stroke="#ddd"/>' % (left, left + width, at_y(mark), at_y(mark)),
+                      text(left - 6, at_y(mark) + 4, "%g" % mark, 10, "end", "#666")]
+        parts += [text(at, top + height + 16, str(n), 10, "middle", "#666") for at, n in zip(x, nodes)]
+        networks = list(dict.fromkeys(label.rsplit(", ", 1)[0] if label.endswith(("ring", "tree")) else label
+                                      for label, _ in series))
+        for i, (label, values) in enumerate(series):
+            name = label.rsplit(", ", 1)[0] if label.endswith(("ring", "tree")) else label
+            dashes = 'stroke-dasharray="5 4"' if label.endswith("ring") else ""
+            parts.append('<polyline points="%s" fill="none" stroke="%s" stroke-width="2" %s/>' % (
+                " ".join("%.1f,%.1f" % (at, at_y(v)) for at, v in zip(x, values)),
+                LINE_COLOURS[networks.index(name) % len(LINE_COLOURS)], dashes))
+            parts.append(text(left + width + 12, top + 14 + 18 * i, label, 11, "start",
+                              LINE_COLOURS[networks.index(name) % len(LINE_COLOURS)]))
+        top += height + 70
+    return ('<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" font-family="sans-serif"><rect width="100%%" '
+            'height="100%%" fill="#fff"/>%s</svg>\n' % (left + width + 190, top - 20, "\n".join(parts)))
