@@ -35,6 +35,9 @@ typedef struct leat_dist_options {
     const char *library;
     /* A rank that does not answer for this time is given up, and all ranks get an error; default 10000 ms. */
     int64_t timeout_ms;
+    /* The address of an MPI_Comm, whose ranks train together; NULL (default): MPI_COMM_WORLD.  The program has then
+     * initialized MPI with MPI_THREAD_MULTIPLE.  leat uses a duplicate of it. */
+    const void *communicator;
 } leat_dist_options;
 
 /** Zeroes the `size` bytes of *options, writes the defaults that the comments of the members give, and sets
@@ -55,7 +58,7 @@ LEAT_API bool leat_dist_is_launched(void);
 
 /** Connects this process with the other ranks.  All ranks must make this call.  With MPI, a thread of leat makes all
  *  calls of MPI; it initializes MPI, and finalizes MPI at leat_dist_close, unless the program has initialized MPI
- *  itself, with MPI_THREAD_MULTIPLE.  A process that has closed a communicator of MPI cannot open another one.
+ *  itself, with MPI_THREAD_MULTIPLE.  A process in which leat has finalized MPI cannot open another communicator.
  *  @param options  NULL: the defaults.
  *  @param[out] out  New communicator, owned by the caller (leat_dist_close); NULL on failure.
  *  Errors: LEAT_EINVAL an option; LEAT_ENOTFOUND the MPI library is not installed; LEAT_ENOTSUP the ranks run

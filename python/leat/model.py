@@ -8,7 +8,7 @@ import time
 import weakref
 from typing import Any, Dict, List, Optional
 
-from leat import _arguments, _arrays, _data, _trainer, callbacks as _callbacks
+from leat import _arguments, _arrays, _data, _ranks, _trainer, callbacks as _callbacks
 from leat.errors import ArgumentError, Error
 from leat.errors import _make as _make_error
 from leat.history import History
@@ -170,6 +170,7 @@ class Model(ModelContents, ModelFiles):
         retries: int = 0,
         timeout: Optional[float] = None,
         check_finite: bool = False,
+        comm=None,
     ) -> History:
         """Trains the model, like keras.Model.fit, and returns its History.
 
@@ -187,6 +188,8 @@ class Model(ModelContents, ModelFiles):
         checkpoints: a folder, or a dict with folder, every_steps, every_seconds, every_epochs, resume, keep: the fit
         can be continued from there.
         bad_batch, retries, timeout (seconds), check_finite: what happens to batches that fail; a Feed has its own.
+        comm: a communicator of mpi4py, all of whose ranks make this call: each computes a part of every batch, and all
+        end with the same weights and history.  Callbacks are called, and progress is printed, on rank 0.
 
         An exception of the data or of a callback, or KeyboardInterrupt, ends training and is raised as itself; the
         model then has the weights of the last step, and `model.history` what was recorded.
@@ -254,6 +257,7 @@ class Model(ModelContents, ModelFiles):
                 int(retries),
                 int(timeout * 1000) if timeout and workers and not opened.in_python else 0,
                 bool(check_finite),
+                _ranks.describe(comm),
             )
             self._stop = False
             self.history = history
@@ -285,6 +289,7 @@ class Model(ModelContents, ModelFiles):
         return_dict: bool = False,
         seed: int = 0,
         threads: int = 0,
+        comm=None,
     ):
         """Returns the loss, or [loss, metric, ...] in the order of metrics_names, over all samples.
 
@@ -295,7 +300,7 @@ class Model(ModelContents, ModelFiles):
             options = dict(workers=workers, processes=use_multiprocessing, queue=max_queue_size, seed=seed)
             passes = None if steps else 1
             data = opened.open(self, x, y, sample_weight, batch_size, True, passes=passes, **options)
-            logs = native.evaluate(*self._evaluation(data, callbacks, steps, verbose, options, threads))
+            logs = native.evaluate(*self._evaluation(data, callbacks, steps, verbose, options, threads, comm))
         return self._order(logs, return_dict)
 
     def predict(
@@ -311,6 +316,7 @@ class Model(ModelContents, ModelFiles):
         *,
         seed: int = 0,
         threads: int = 0,
+        comm=None,
     ):
         """Returns the predictions of all samples: an array (samples, ...), or a list of arrays for several outputs."""
         native = self._get()
@@ -318,10 +324,10 @@ class Model(ModelContents, ModelFiles):
             options = dict(workers=workers, processes=use_multiprocessing, queue=max_queue_size, seed=seed)
             passes = None if steps else 1
             data = opened.open(self, x, None, None, batch_size, False, passes=passes, **options)
-            memories = native.predict(*self._evaluation(data, callbacks, steps, verbose, options, threads))
+            memories = native.predict(*self._evaluation(data, callbacks, steps, verbose, options, threads, comm))
         return _arguments.outputs(memories)
 
-    def _evaluation(self, data, callbacks, steps, verbose, options, threads):
+    def _evaluation(self, data, callbacks, steps, verbose, options, threads, comm):
         steps, unknown = _data.count_steps(steps, data, "steps")
         return (
             data.native,
@@ -333,6 +339,7 @@ class Model(ModelContents, ModelFiles):
             bool(options["processes"]) and not data.in_python,
             int(threads),
             int(options["seed"]),
+            _ranks.describe(comm),
         )
 
     def _describe(self, callbacks, history):

@@ -104,6 +104,7 @@ class Model:
         retries: int = 0,
         timeout: Optional[float] = None,
         check_finite: bool = False,
+        comm: Any = None,
     ) -> History: ...
     def evaluate(
         self,
@@ -121,6 +122,7 @@ class Model:
         return_dict: bool = False,
         seed: int = 0,
         threads: int = 0,
+        comm: Any = None,
     ) -> Any: ...
     def predict(
         self,
@@ -135,6 +137,7 @@ class Model:
         *,
         seed: int = 0,
         threads: int = 0,
+        comm: Any = None,
     ) -> Any: ...
     def train_on_batch(
         self,

@@ -50,11 +50,37 @@ static int class_weights_read(class_weights *w, PyObject *list) {
     return 0;
 }
 
+/* ---- ranks ---- */
+
+/* Opens the communicator that (address of the MPI_Comm, library, timeout in ms) describes; None: no communicator. */
+static int open_ranks(PyObject *comm, leat_dist **out) {
+    unsigned long long address = 0;
+    long long timeout = 0;
+    leat_error err = {0};
+    leat_status status = LEAT_OK;
+    leat_dist_options options = leat_dist_options_default();
+    *out = NULL;
+    if (comm == Py_None) return 0;
+    if (!PyArg_ParseTuple(comm, "KsL", &address, &options.library, &timeout)) return -1;
+    options.kind = LEAT_DIST_MPI;
+    options.communicator = (const void *)(uintptr_t)address;
+    options.timeout_ms = timeout;
+    Py_BEGIN_ALLOW_THREADS status = leat_dist_open(out, &options, &err);
+    Py_END_ALLOW_THREADS if (status == LEAT_OK) return 0;
+    raise_error(&err);
+    return -1;
+}
+
+static void close_ranks(leat_dist **dist) {
+    Py_BEGIN_ALLOW_THREADS leat_dist_close(dist);
+    Py_END_ALLOW_THREADS
+}
+
 /* ---- fit ---- */
 
 /* The arguments of fit: those that are Python objects, and C's options. */
 typedef struct fit_arguments {
-    PyObject *data, *validation, *callbacks, *class_weight, *checkpoints, *validation_epochs;
+    PyObject *data, *validation, *callbacks, *class_weight, *checkpoints, *validation_epochs, *comm;
     leat_fit_options options;
     leat_checkpoint_options checkpoint;
     class_weights weights;
@@ -97,11 +123,11 @@ static int fit_read(fit_arguments *a, PyObject *args) {
     int processes = 0, shuffle = 0, skip = 0, finite = 0;
     leat_fit_options *o = &a->options;
     *a = (fit_arguments){.options = leat_fit_options_default()};
-    if (!PyArg_ParseTuple(args, "OOOOOOLLLiLLiiipiiLKpiLp", &a->data, &a->validation, &a->callbacks,
+    if (!PyArg_ParseTuple(args, "OOOOOOLLLiLLiiipiiLKpiLpO", &a->data, &a->validation, &a->callbacks,
                           &a->class_weight, &a->checkpoints, &a->validation_epochs, &epochs, &first, &steps,
                           &o->verbose, &validation_steps, &freq, &o->max_queue_size, &o->workers,
                           &o->validation_workers, &processes, &o->threads, &shuffle, &window, &seed, &skip,
-                          &o->faults.retries, &deadline, &finite))
+                          &o->faults.retries, &deadline, &finite, &a->comm))
         return -1;
     o->epochs = epochs;
     o->initial_epoch = first;
@@ -209,7 +235,8 @@ PyObject *model_fit(PyObject *self, PyObject *args) {
     if (model_begin(m) != 0) goto done;
     if (use_data(d, &c) == 0) {
         if (!validation || use_data(validation, &c) == 0) {
-            result = run_fit(&c, d, validation, &a);
+            if (open_ranks(a.comm, &a.options.dist) == 0) result = run_fit(&c, d, validation, &a);
+            close_ranks(&a.options.dist);
             if (validation) leave_data(validation);
         }
         leave_data(d);
@@ -222,13 +249,14 @@ done:
 
 /* ---- evaluate and predict ---- */
 
-static int evaluate_read(leat_evaluate_options *o, PyObject *args, PyObject **from, PyObject **callbacks) {
+static int evaluate_read(leat_evaluate_options *o, PyObject *args, PyObject **from, PyObject **callbacks,
+                         PyObject **comm) {
     long long steps = 0;
     int processes = 0;
     unsigned long long seed = 0;
     *o = leat_evaluate_options_default();
-    if (!PyArg_ParseTuple(args, "OOLiiipiK", from, callbacks, &steps, &o->verbose, &o->max_queue_size,
-                          &o->workers, &processes, &o->threads, &seed))
+    if (!PyArg_ParseTuple(args, "OOLiiipiKO", from, callbacks, &steps, &o->verbose, &o->max_queue_size,
+                          &o->workers, &processes, &o->threads, &seed, comm))
         return -1;
     o->steps = steps;
     o->use_multiprocessing = processes;
@@ -238,7 +266,7 @@ static int evaluate_read(leat_evaluate_options *o, PyObject *args, PyObject **fr
 
 typedef struct evaluation {
     leat_evaluate_options options;
-    PyObject *from, *callbacks;
+    PyObject *from, *callbacks, *comm;
     leat_logs logs;
     leat_predictions *predictions;
     bool predict;
@@ -265,12 +293,14 @@ static int run_evaluation(evaluation *e, call *c, data_set *d) {
 static int evaluate(evaluation *e, PyObject *self, PyObject *args) {
     model *m = (model *)self;
     call c = {.model = m};
-    if (evaluate_read(&e->options, args, &e->from, &e->callbacks) != 0) return -1;
+    if (evaluate_read(&e->options, args, &e->from, &e->callbacks, &e->comm) != 0) return -1;
     data_set *d = data_of(e->from);
     if (!d || model_begin(m) != 0) return -1;
     int failed = use_data(d, &c);
     if (failed == 0) {
-        failed = run_evaluation(e, &c, d);
+        failed = open_ranks(e->comm, &e->options.dist);
+        if (failed == 0) failed = run_evaluation(e, &c, d);
+        close_ranks(&e->options.dist);
         leave_data(d);
     }
     model_end(m);

@@ -28,7 +28,7 @@ typedef struct leati_mpi_calls {
     leat_status (*load)(leati_mpi *mpi, leat_error *err);
     int (*initialized)(leati_mpi *mpi, bool *yes, int *level);
     int (*init)(leati_mpi *mpi);
-    /* Duplicates MPI_COMM_WORLD, and lets its errors be returned. */
+    /* Duplicates the communicator, and lets its errors be returned. */
     int (*connect)(leati_mpi *mpi, int *rank, int *size);
     int (*all_reduce)(leati_mpi *mpi, float *values, int count, leati_mpi_request *request);
     int (*all_gather)(leati_mpi *mpi, const void *mine, int bytes, void *all, leati_mpi_request *request);
@@ -41,6 +41,7 @@ typedef struct leati_mpi_calls {
     int (*test)(leati_mpi *mpi, leati_mpi_request *request, bool *done);
     int (*abort)(leati_mpi *mpi, int code);
     int (*finalize)(leati_mpi *mpi);
+    int (*disconnect)(leati_mpi *mpi); /* frees the duplicate; every rank makes this call */
     /* Writes the text of an error code. */
     void (*explain)(leati_mpi *mpi, int code, char *out, size_t bytes);
 } leati_mpi_calls;
@@ -51,6 +52,7 @@ struct leati_mpi {
     const leati_mpi_calls *calls;
     leati_library *library;
     void *functions[LEATI_MPI_FUNCTIONS]; /* in the order of calls_tmpl.h */
+    const void *parent;                   /* address of the handle to duplicate; NULL: MPI_COMM_WORLD */
     uint64_t comm;                        /* handle of the duplicate */
     uint64_t constants[5];                /* handles: world, float, byte, sum, errors are returned */
 };

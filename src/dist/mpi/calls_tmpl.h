@@ -11,6 +11,7 @@
     X(Initialized, (int *))                                                                                  \
     X(Query_thread, (int *))                                                                                 \
     X(Init_thread, (int *, char ***, int, int *))                                                            \
+    X(Comm_free, (handle *))                                                                                 \
     X(Comm_dup, (handle, handle *))                                                                          \
     X(Comm_set_errhandler, (handle, handle))                                                                 \
     X(Comm_rank, (handle, int *))                                                                            \
@@ -83,7 +84,9 @@ static int init(leati_mpi *mpi) {
 
 static int connect(leati_mpi *mpi, int *rank, int *size) {
     handle comm;
-    int code = CALL(Comm_dup)(constant(mpi, WORLD), &comm);
+    handle parent = constant(mpi, WORLD);
+    if (mpi->parent) memcpy(&parent, mpi->parent, sizeof parent);
+    int code = CALL(Comm_dup)(parent, &comm);
     if (code) return code;
     keep(&mpi->comm, comm);
     code = CALL(Comm_set_errhandler)(comm, constant(mpi, ERRORS_RETURN));
@@ -154,6 +157,11 @@ static int abort_all(leati_mpi *mpi, int code) {
     return CALL(Abort)(constant(mpi, WORLD), code);
 }
 
+static int disconnect(leati_mpi *mpi) {
+    handle comm = handle_of(mpi->comm);
+    return CALL(Comm_free)(&comm);
+}
+
 static int finalize(leati_mpi *mpi) {
     return CALL(Finalize)();
 }
@@ -168,5 +176,5 @@ static void explain(leati_mpi *mpi, int code, char *out, size_t bytes) {
 #define LEATI_MPI_CALLS(its_name, its_title, its_file)                                                       \
     {                                                                                                        \
         its_name, its_title, its_file, load, initialized, init, connect, all_reduce, all_gather, all_to_all, \
-            broadcast, barrier, send, receive, test, abort_all, finalize, explain                            \
+            broadcast, barrier, send, receive, test, abort_all, finalize, disconnect, explain                \
     }

@@ -169,6 +169,10 @@ static leat_status initialize(mpi_dist *d, leat_error *err) {
             err, LEAT_ENOTSUP,
             "the program has initialized MPI without MPI_THREAD_MULTIPLE, which leat's own thread "
             "needs: call MPI_Init_thread with it, or let leat initialize MPI");
+    if (code == 0 && !yes && d->mpi.parent)
+        return leati_fail(err, LEAT_EINVAL,
+                          "communicator: expected a communicator of an MPI that the program has "
+                          "initialized, by MPI_Init_thread with MPI_THREAD_MULTIPLE");
     d->owns_mpi = !yes;
     if (code == 0 && !yes) code = calls->init(&d->mpi);
     if (code == 0) code = calls->connect(&d->mpi, &d->base.rank, &d->base.size);
@@ -260,7 +264,8 @@ static void serve(mpi_dist *d) {
     d->stage = FINALIZING;
     pthread_cond_broadcast(&d->changed);
     pthread_mutex_unlock(&d->lock);
-    if (status == LEAT_OK && d->owns_mpi) (void)d->mpi.calls->finalize(&d->mpi);
+    if (status == LEAT_OK)
+        (void)(d->owns_mpi ? d->mpi.calls->finalize(&d->mpi) : d->mpi.calls->disconnect(&d->mpi));
 }
 
 static void *run_thread(void *user) {
@@ -450,6 +455,7 @@ leat_status leati_dist_open_mpi(leat_dist **out, const leat_dist_options *option
     if (!d) return leati_fail_memory(err, sizeof *d, "a communicator");
     d->base = (leat_dist){.class = &class, .size = 1};
     d->timeout_ms = options->timeout_ms;
+    d->mpi.parent = options->communicator;
     d->watch.pidfd = -1;
     leat_status status = init_lock(d, err);
     if (status != LEAT_OK) {
