@@ -47,6 +47,7 @@ static double seconds_of(const emulated *e, const leati_dist_request *request) {
     const double bytes = (double)request->bytes, turns = ceil(log2(e->base.size));
     switch (request->op) {
     case LEATI_DIST_ALL_REDUCE: return bench_sum_seconds(n, e->base.size, bytes);
+    case LEATI_DIST_ALL_REDUCE_BF16: return bench_sum_seconds(n, e->base.size, bytes / 2);
     case LEATI_DIST_ALL_GATHER: return turns * n->latency_s + (e->base.size - 1) * bytes / n->bytes_per_s;
     case LEATI_DIST_BROADCAST: return turns * (n->latency_s + bytes / n->bytes_per_s);
     case LEATI_DIST_RECEIVE: return n->latency_s + bytes / n->bytes_per_s;
