@@ -11,11 +11,13 @@ typedef struct seen {
     uint64_t end, size;
 } seen;
 
-static leat_status visit(void *user, const char *name, uint64_t offset, uint64_t bytes, leat_error *err) {
+static leat_status visit(void *user, const leati_tar_member *member, leat_error *err) {
     seen *s = user;
     (void)err;
-    if (offset < s->end || offset > s->size || bytes > s->size - offset || strlen(name) > 40000) abort();
-    s->end = offset + bytes;
+    if (member->offset < s->end || member->offset > s->size || member->bytes > s->size - member->offset ||
+        strlen(member->name) > 40000)
+        abort();
+    s->end = member->offset + member->bytes;
     return LEAT_OK;
 }
 

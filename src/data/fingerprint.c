@@ -156,6 +156,7 @@ static leat_status describe_open_file(fingerprint *out, int fd, const char *path
         return leati_fail(err, LEAT_EINVAL, "expected a regular file, '%s' is something else", path);
     XXH3_INITSTATE(&hash);
     XXH3_64bits_reset(&hash);
+    if (pictures && leati_image_is_archive(fd)) pictures = NULL;
     LEATI_TRY(add_content(&in, (int64_t)info.st_size, err));
     *out = (fingerprint){.bytes = (int64_t)info.st_size,
                          .seconds = (int64_t)info.st_mtim.tv_sec,

@@ -34,20 +34,21 @@ leati_picture_options leati_image_decoding(const leati_image_choices *c) {
                                    .scaled_height = c->scaled_decoding ? c->height : 0};
 }
 
-static leat_status decode_as(const images *s, leati_picture *out, const char *path, leati_picture_color color,
-                             leat_error *err) {
+static leat_status decode_as(const images *s, leati_picture *out, const leati_image_file *file,
+                             leati_picture_color color, leat_error *err) {
     leati_picture_options options = leati_image_decoding(&s->choices);
     options.color = color;
     unsigned char *bytes = NULL;
     size_t count = 0;
-    LEATI_TRY(leati_image_read_file(&bytes, &count, path, err));
-    leat_status status = leati_picture_decode(out, bytes, count, &options, err);
+    leat_status status = leati_image_list_bytes(&s->list, file, &bytes, &count, err);
+    if (status == LEAT_OK) status = leati_picture_decode(out, bytes, count, &options, err);
     leati_free(bytes);
-    return leati_prefix(status, err, "picture '%s'", path);
+    return leati_prefix(status, err, "picture '%s'", file->path);
 }
 
-static leat_status decode_file(const images *s, leati_picture *out, const char *path, leat_error *err) {
-    return decode_as(s, out, path, s->choices.color, err);
+static leat_status decode_file(const images *s, leati_picture *out, const leati_image_file *file,
+                               leat_error *err) {
+    return decode_as(s, out, file, s->choices.color, err);
 }
 
 void leati_image_write_scaled(const leati_picture *picture, const float table[256], float *dst) {
@@ -76,16 +77,17 @@ static leat_status write_augmented(const images *s, const leati_picture *picture
 }
 
 /* Writes a picture into its place in the batch. */
-static leat_status write_picture(const images *s, const char *path, const place *at, leat_error *err) {
+static leat_status write_picture(const images *s, const leati_image_file *file, const place *at,
+                                 leat_error *err) {
     const bool direct = !s->table && !s->augment;
     void *dst = at->dst;
     leati_picture in, out = {s->choices.width, s->choices.height, (int)s->choices.color, dst};
-    LEATI_TRY(decode_file(s, &in, path, err));
+    LEATI_TRY(decode_file(s, &in, file, err));
     leat_status status =
         direct ? LEAT_OK : leati_picture_create(&out, out.width, out.height, out.channels, err);
     if (status == LEAT_OK)
         status = leati_prefix(leati_picture_fit(&out, &in, s->choices.filter, s->choices.fit, err), err,
-                              "picture '%s'", path);
+                              "picture '%s'", file->path);
     if (!direct && out.pixels != dst) {
         if (status == LEAT_OK && s->augment)
             status = write_augmented(s, &out, at, err);
@@ -99,8 +101,9 @@ static leat_status write_picture(const images *s, const char *path, const place 
 
 /* Writes the mask of a picture, moved as the picture is. */
 static leat_status write_mask(const images *s, const place *at, leat_error *err) {
+    const leati_image_file file = {.path = s->masks[at->number], .member = -1};
     leati_picture in, out = {0};
-    LEATI_TRY(decode_as(s, &in, s->masks[at->number], LEATI_COLOR_GRAYSCALE, err));
+    LEATI_TRY(decode_as(s, &in, &file, LEATI_COLOR_GRAYSCALE, err));
     leat_status status = leati_picture_create(&out, s->choices.width, s->choices.height, 1, err);
     if (status == LEAT_OK)
         status = leati_prefix(leati_picture_fit(&out, &in, LEATI_FILTER_NEAREST, s->choices.fit, err), err,
@@ -168,7 +171,7 @@ static leat_status make_batch(images *s, const int64_t *numbers, int64_t first, 
         const place at = {dst, rng, number};
         leat_error problem = {0};
         leat_error *told = s->choices.skip_bad ? &problem : err;
-        leat_status status = write_picture(s, file->path, &at, told);
+        leat_status status = write_picture(s, file, &at, told);
         if (status == LEAT_OK && s->masks) {
             const place mask = {(unsigned char *)batch->tensors[1].data + (size_t)made * label_bytes, rng,
                                 number};
@@ -231,15 +234,15 @@ static void destroy(void *user) {
 /* Makes a picture for statistics. */
 static leat_status load_picture(const void *user, leati_picture *out, int64_t number, leat_error *err) {
     const images *s = user;
-    const char *path = s->list.files[number].path;
+    const leati_image_file *file = &s->list.files[number];
     leati_picture in;
     *out = (leati_picture){0};
-    LEATI_TRY(decode_file(s, &in, path, err));
+    LEATI_TRY(decode_file(s, &in, file, err));
     leat_status status =
         leati_picture_create(out, s->choices.width, s->choices.height, (int)s->choices.color, err);
     if (status == LEAT_OK)
         status = leati_prefix(leati_picture_fit(out, &in, s->choices.filter, s->choices.fit, err), err,
-                              "picture '%s'", path);
+                              "picture '%s'", file->path);
     leati_picture_fini(&in);
     if (status != LEAT_OK) leati_picture_fini(out);
     return status;

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "data/archive/archive.h"
 #include "data/images_mix.h"
 #include "data/kinds.h"
 #include "image/picture.h"
@@ -69,6 +70,7 @@ typedef struct leati_image_file {
     const float *raw;     /* the numbers of the row, for LEATI_LABELS_RAW */
     int64_t first_number; /* of `label_count` numbers in list->numbers, for LEATI_LABELS_MULTIHOT */
     int label_count;
+    int64_t member; /* number of the member in list->archive; -1: the file at `path` */
 } leati_image_file;
 
 typedef struct leati_image_list {
@@ -81,11 +83,12 @@ typedef struct leati_image_list {
     float *raw; /* (rows, raw_columns) */
     int raw_columns;
     bool from_csv;
+    leati_archive *archive; /* NULL: the pictures are files */
 } leati_image_list;
 
-/* Lists the pictures of a folder, or those that a CSV file names, in Keras's order.  Errors: LEAT_ENOTFOUND, LEAT_EIO;
- * LEAT_EFORMAT a damaged CSV file; LEAT_EINVAL no pictures, or wrong classes; LEAT_ENOMEM.  On failure the list is
- * empty. */
+/* Lists the pictures of a folder, of an archive, or those that a CSV file names, in Keras's order.
+ * Errors: LEAT_ENOTFOUND, LEAT_EIO; LEAT_EFORMAT a damaged CSV file or archive; LEAT_ENOTSUP a compressed file;
+ * LEAT_EINVAL no pictures, or wrong classes; LEAT_ENOMEM.  On failure the list is empty. */
 leat_status leati_image_list_read(leati_image_list *out, const char *path, const leati_image_choices *choices,
                                   leat_error *err);
 void leati_image_list_fini(leati_image_list *list);
@@ -95,6 +98,33 @@ leat_status leati_image_list_add(leati_image_list *list, char *path, int32_t lab
 
 /* Returns the number of the class with this name, after adding the class if it is new; -1 without memory. */
 int leati_image_list_class(leati_image_list *list, const char *name);
+
+/* Returns true for a file whose name ends as that of a picture does. */
+bool leati_is_picture_name(const char *name);
+
+/* Compares files by folder, as texts, then by name: an order for qsort(). */
+int leati_compare_image_files(const void *a, const void *b);
+
+/* Adds the classes that the option `classes` names.  Errors: LEAT_EINVAL a name is there twice; LEAT_ENOMEM. */
+leat_status leati_image_list_take_classes(leati_image_list *list, const leati_image_choices *choices,
+                                          leat_error *err);
+
+/* Sorts the classes by name.  No file may have a label yet. */
+void leati_image_list_sort_classes(leati_image_list *list);
+
+/* Lists the pictures of list->archive as leati_image_list_read() lists those of the unpacked folder.  `path` is the
+ * archive's. */
+leat_status leati_image_list_read_archive(leati_image_list *list, const char *path,
+                                          const leati_image_choices *choices, leat_error *err);
+
+/* Returns true if the open file is an archive. */
+bool leati_image_is_archive(int fd);
+
+/* Reads the bytes of a picture, from its file or from the archive.
+ * @param[out] out  For leati_free; NULL on failure.
+ * Errors: those of leati_image_read_file and of leati_archive_read.  Threads: any. */
+leat_status leati_image_list_bytes(const leati_image_list *list, const leati_image_file *file,
+                                   unsigned char **out, size_t *bytes, leat_error *err);
 
 /* Reads the rows of a CSV list. */
 leat_status leati_image_list_read_csv(leati_image_list *list, const char *path,

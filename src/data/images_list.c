@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lists the pictures of a folder in the order in which Keras lists them: classes by name, then folders by path, then
- * files by name.  Room: data. */
+ * files by name.  images_archive.c and images_csv.c list those of an archive and of a CSV file.  Room: data. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -14,6 +14,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "data/images.h"
+#include "zip/unpack.h"
 
 /* Folders inside each other; links can form a circle. */
 enum { MAX_DEPTH = 40 };
@@ -27,6 +28,7 @@ void leati_image_list_fini(leati_image_list *list) {
     leati_free(list->classes);
     leati_free(list->raw);
     leati_free(list->numbers);
+    leati_archive_close(list->archive);
     *list = (leati_image_list){0};
 }
 
@@ -42,8 +44,10 @@ leat_status leati_image_list_add(leati_image_list *list, char *path, int32_t lab
         list->capacity = capacity;
     }
     const char *name = strrchr(path, '/');
-    list->files[list->count++] =
-        (leati_image_file){.path = path, .folder = name ? (size_t)(name - path) : 0, .label = label};
+    list->files[list->count++] = (leati_image_file){.path = path,
+                                                    .folder = name ? (size_t)(name - path) : 0,
+                                                    .label = label,
+                                                    .member = -1};
     return LEAT_OK;
 }
 
@@ -67,7 +71,7 @@ static char *join(const char *folder, const char *name) {
 
 /* ---- Folders ---- */
 
-static bool is_picture(const char *name) {
+bool leati_is_picture_name(const char *name) {
     static const char *const suffixes[] = {".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp",
                                            ".tif", ".tiff", ".ppm", ".pgm", ".pbm", ".pnm"};
     const char *suffix = strrchr(name, '.');
@@ -110,7 +114,7 @@ static leat_status visit_entry(const visit *v, char *path, const char *name, lea
         leati_free(path);
         return status;
     }
-    if (is_picture(name)) return leati_image_list_add(v->list, path, v->label, err);
+    if (leati_is_picture_name(name)) return leati_image_list_add(v->list, path, v->label, err);
     leati_free(path);
     return LEAT_OK;
 }
@@ -133,8 +137,7 @@ static leat_status visit_folder(const visit *v, const char *folder, leat_error *
     return status;
 }
 
-/* Compares folders as texts, then names. */
-static int compare_files(const void *a, const void *b) {
+int leati_compare_image_files(const void *a, const void *b) {
     const leati_image_file *left = a, *right = b;
     const size_t both = left->folder < right->folder ? left->folder : right->folder;
     const int order = memcmp(left->path, right->path, both);
@@ -149,7 +152,8 @@ static leat_status add_folder(leati_image_list *list, const char *folder, int32_
     const int64_t first = list->count;
     LEATI_TRY(visit_folder(&(visit){list, follow_links, label, 0}, folder, err));
     if (list->count > first)
-        qsort(list->files + first, (size_t)(list->count - first), sizeof *list->files, compare_files);
+        qsort(list->files + first, (size_t)(list->count - first), sizeof *list->files,
+              leati_compare_image_files);
     return LEAT_OK;
 }
 
@@ -157,6 +161,11 @@ static leat_status add_folder(leati_image_list *list, const char *folder, int32_
 
 static int compare_names(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+void leati_image_list_sort_classes(leati_image_list *list) {
+    if (list->class_count > 0)
+        qsort(list->classes, (size_t)list->class_count, sizeof *list->classes, compare_names);
 }
 
 /* Adds the names of all subfolders that are not hidden as classes, sorted. */
@@ -173,12 +182,12 @@ static leat_status find_classes(leati_image_list *list, const char *folder, leat
     }
     if (status == LEAT_OK && errno != 0) status = cannot_read(folder, err);
     closedir(stream);
-    if (list->class_count > 0)
-        qsort(list->classes, (size_t)list->class_count, sizeof *list->classes, compare_names);
+    leati_image_list_sort_classes(list);
     return status;
 }
 
-static leat_status take_classes(leati_image_list *list, const leati_image_choices *choices, leat_error *err) {
+leat_status leati_image_list_take_classes(leati_image_list *list, const leati_image_choices *choices,
+                                          leat_error *err) {
     for (int i = 0; i < choices->class_count; ++i) {
         const int number = leati_image_list_class(list, choices->classes[i]);
         if (number < 0) return leati_fail_memory(err, 0, "the names of classes");
@@ -190,7 +199,8 @@ static leat_status take_classes(leati_image_list *list, const leati_image_choice
 
 static leat_status read_classes(leati_image_list *list, const char *folder,
                                 const leati_image_choices *choices, leat_error *err) {
-    LEATI_TRY(choices->class_count ? take_classes(list, choices, err) : find_classes(list, folder, err));
+    LEATI_TRY(choices->class_count ? leati_image_list_take_classes(list, choices, err)
+                                   : find_classes(list, folder, err));
     if (list->class_count == 0)
         return leati_fail(
             err, LEAT_EINVAL,
@@ -205,22 +215,54 @@ static leat_status read_classes(leati_image_list *list, const char *folder,
     return LEAT_OK;
 }
 
+/* Reads the beginning of an open file.  Returns the number of bytes. */
+static size_t read_head(int fd, unsigned char head[LEATI_ARCHIVE_HEAD_BYTES]) {
+    const ssize_t count = pread(fd, head, LEATI_ARCHIVE_HEAD_BYTES, 0);
+    return count < 0 ? 0 : (size_t)count;
+}
+
+bool leati_image_is_archive(int fd) {
+    unsigned char head[LEATI_ARCHIVE_HEAD_BYTES];
+    return leati_is_archive(head, read_head(fd, head));
+}
+
+/* Reads an archive or a CSV list. */
+static leat_status read_single_file(leati_image_list *list, const char *path,
+                                    const leati_image_choices *choices, leat_error *err) {
+    unsigned char head[LEATI_ARCHIVE_HEAD_BYTES];
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* the reader of a list reports failures */
+    const size_t count = fd < 0 ? 0 : read_head(fd, head);
+    if (fd >= 0) close(fd);
+    if (leati_is_archive(head, count)) {
+        LEATI_TRY(leati_archive_open(&list->archive, path, err));
+        return leati_image_list_read_archive(list, path, choices, err);
+    }
+    if (leati_is_packed(head, count))
+        return leati_fail(err, LEAT_ENOTSUP,
+                          "'%s' is compressed as a whole: expected a folder, a CSV list, a zip file or an "
+                          "uncompressed tar file; unpack it",
+                          path);
+    return leati_image_list_read_csv(list, path, choices, err);
+}
+
+static leat_status read_folder(leati_image_list *list, const char *path, const leati_image_choices *choices,
+                               leat_error *err) {
+    if (choices->labels == LEATI_LABELS_NONE) return add_folder(list, path, 0, choices->follow_links, err);
+    return read_classes(list, path, choices, err);
+}
+
 static leat_status read_list(leati_image_list *list, const char *path, const leati_image_choices *choices,
                              leat_error *err) {
     struct stat info;
     if (stat(path, &info) != 0)
         return leati_fail_errno(err, errno == ENOENT ? LEAT_ENOTFOUND : LEAT_EIO, errno, "cannot open '%s'",
                                 path);
-    if (!S_ISDIR(info.st_mode)) {
-        LEATI_TRY(leati_image_list_read_csv(list, path, choices, err));
-    } else if (choices->labels == LEATI_LABELS_RAW || choices->labels == LEATI_LABELS_MULTIHOT) {
-        return leati_fail(err, LEAT_EINVAL, "labels=%s needs a CSV list, '%s' is a folder",
-                          choices->labels == LEATI_LABELS_RAW ? "raw" : "multihot", path);
-    } else if (choices->labels == LEATI_LABELS_NONE) {
-        LEATI_TRY(add_folder(list, path, 0, choices->follow_links, err));
-    } else {
-        LEATI_TRY(read_classes(list, path, choices, err));
-    }
+    LEATI_TRY(S_ISDIR(info.st_mode) ? read_folder(list, path, choices, err)
+                                    : read_single_file(list, path, choices, err));
+    if (!list->from_csv && (choices->labels == LEATI_LABELS_RAW || choices->labels == LEATI_LABELS_MULTIHOT))
+        return leati_fail(err, LEAT_EINVAL, "labels=%s needs a CSV list, '%s' is %s",
+                          choices->labels == LEATI_LABELS_RAW ? "raw" : "multihot", path,
+                          list->archive ? "an archive" : "a folder");
     if (list->count == 0) return leati_fail(err, LEAT_EINVAL, "'%s' has no pictures", path);
     if (choices->labels == LEATI_LABELS_BINARY && list->class_count != 2)
         return leati_fail(err, LEAT_EINVAL, "labels=binary needs two classes, '%s' has %d", path,
@@ -237,6 +279,12 @@ leat_status leati_image_list_read(leati_image_list *out, const char *path, const
 }
 
 /* ---- Files ---- */
+
+leat_status leati_image_list_bytes(const leati_image_list *list, const leati_image_file *file,
+                                   unsigned char **out, size_t *bytes, leat_error *err) {
+    if (file->member < 0) return leati_image_read_file(out, bytes, file->path, err);
+    return leati_archive_read(list->archive, file->member, out, bytes, err);
+}
 
 static leat_status read_open_file(unsigned char **out, size_t *bytes, int fd, const char *path,
                                   leat_error *err) {

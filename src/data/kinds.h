@@ -142,9 +142,9 @@ leat_status leati_settings_read(leati_settings *out, const leati_spec *spec, lea
     X(npy, "INPUTS[,TARGETS[,WEIGHTS]]", 1, 3, "NumPy arrays, one in each file; the files are mapped.")      \
     X(npz, "FILE", 1, 1,                                                                                     \
       "Named NumPy arrays: stored ones are mapped, deflated ones unpacked once, into memory.")               \
-    X(images, "FOLDER|LIST.csv", 1, 1,                                                                       \
-      "Pictures (JPEG, PNG, WebP, GIF, TIFF, BMP, PPM): a subfolder for each class, or a CSV list with a "   \
-      "header.  Samples are uint8 (H, W, C); with scale, float32.")                                          \
+    X(images, "FOLDER|ARCHIVE|LIST.csv", 1, 1,                                                               \
+      "Pictures (JPEG, PNG, WebP, GIF, TIFF, BMP, PPM): a subfolder for each class, such a folder in a zip " \
+      "or tar file, or a CSV list with a header.  Samples are uint8 (H, W, C); with scale, float32.")        \
     X(csv, "FILE[,FILE...]", 1, LEATI_SPEC_MAX_PATHS,                                                        \
       "Tables of text (RFC 4180), plain, .gz or .zst, read into memory.  One tensor of float32 for the "     \
       "inputs, int32 where all its columns are integers or categories.")                                     \

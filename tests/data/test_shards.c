@@ -214,11 +214,12 @@ typedef struct seen {
     char names[4096];
 } seen;
 
-static leat_status note(void *user, const char *name, uint64_t offset, uint64_t size, leat_error *err) {
+static leat_status note(void *user, const leati_tar_member *member, leat_error *err) {
+    static const char *const suffixes[] = {"", "/", ">"};
     seen *s = user;
     (void)err;
-    snprintf(s->names + strlen(s->names), sizeof s->names - strlen(s->names), "%.300s@%d+%d ", name,
-             (int)offset, (int)size);
+    snprintf(s->names + strlen(s->names), sizeof s->names - strlen(s->names), "%.300s%s@%d+%d ", member->name,
+             suffixes[member->kind], (int)member->offset, (int)member->bytes);
     return LEAT_OK;
 }
 
@@ -263,8 +264,8 @@ static void headers_of_all_kinds_are_read(void **state) {
     add_padded("ab", 2);
     finish_tar("t-08.tar");
     if (leati_tar_scan("t-08.tar", note, &s, &err) != LEAT_OK) fail_msg("%s", err.message);
-    snprintf(expected, sizeof expected, "long.ppm@2560+3 %s@4608+1 old@6144+2 folder/prefixed@7168+2 ",
-             long_name);
+    snprintf(expected, sizeof expected,
+             "long.ppm@2560+3 %s@4608+1 link>@5632+0 old@6144+2 folder/prefixed@7168+2 ", long_name);
     assert_string_equal(s.names, expected);
     for (size_t size = 0; size < file.size - 1023; ++size) { /* every beginning is cut off */
         s.names[0] = '\0';

@@ -52,6 +52,10 @@ static bool checksum_holds(const unsigned char *header) {
     return read_number(&expected, header + 148, 8) && sum == expected;
 }
 
+bool leati_is_tar(const void *data, size_t bytes) {
+    return bytes >= BLOCK && checksum_holds(data);
+}
+
 static bool is_zero(const unsigned char *header) {
     for (int i = 0; i < BLOCK; ++i)
         if (header[i] != 0) return false;
@@ -143,14 +147,20 @@ static leat_status visit_member(scan *s, const unsigned char *block, leati_tar_v
     if (type == 'S' || s->is_sparse)
         return leati_fail(err, LEAT_ENOTSUP, "'%s', offset %llu: sparse members are not supported",
                           s->file->label, (unsigned long long)s->at);
-    const bool is_file = type == '0' || type == '\0' || type == '7';
+    const bool is_link = type == '1' || type == '2', is_folder = type == '5';
+    const bool is_known = is_link || is_folder || type == '0' || type == '\0' || type == '7';
     if (type >= '1' && type <= '6') size = 0; /* links, devices and folders have no content */
     const uint64_t begin = s->at + BLOCK;
     LEATI_TRY(take_name(s, header, err));
     if (begin > s->file->size || size > s->file->size - begin)
         return leati_fail(err, LEAT_EFORMAT, "'%s', offset %llu: the file ends inside of '%.200s'",
                           s->file->label, (unsigned long long)s->at, s->name);
-    if (is_file) LEATI_TRY(visit(user, s->name, begin, size, err));
+    const leati_tar_member member = {s->name,
+                                     is_link     ? LEATI_TAR_LINK
+                                     : is_folder ? LEATI_TAR_FOLDER
+                                                 : LEATI_TAR_FILE,
+                                     begin, size};
+    if (is_known) LEATI_TRY(visit(user, &member, err));
     s->at = begin + (size + BLOCK - 1) / BLOCK * BLOCK;
     leati_free(s->name);
     s->name = NULL;

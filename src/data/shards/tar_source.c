@@ -12,18 +12,18 @@
 
 enum { MAX_PARTS = 64 };
 
-/* A member of the current sample. */
-typedef struct member {
+/* A part of the current sample: a member of the archive. */
+typedef struct part {
     char *extension; /* points into `name` of the grouping */
     leati_span span;
-} member;
+} part;
 
 /* The members of the current sample, while a shard is read. */
 typedef struct grouping {
     leati_records *records;
     int32_t shard;
     char *key; /* NULL: none */
-    member members[MAX_PARTS];
+    part members[MAX_PARTS];
     int count;
 } grouping;
 
@@ -48,7 +48,7 @@ static leati_field_form form_of(const char *extension) {
 }
 
 /* Finds the member that a field names, as EXTENSION;EXTENSION; NULL if there is none. */
-static const member *find_member(const grouping *g, const char *names) {
+static const part *find_member(const grouping *g, const char *names) {
     for (const char *name = names; *name;) {
         const size_t length = strcspn(name, ";");
         for (int i = 0; i < g->count; ++i)
@@ -82,7 +82,7 @@ static leat_status choose_fields(const grouping *g, leat_error *err) {
             (leati_field){.name = targets_by_default, .part = LEAT_PART_TARGET, .rank = -1};
     for (int i = 0; i < records->field_count; ++i) {
         leati_field *field = &records->fields[i];
-        const member *found = find_member(g, field->name);
+        const part *found = find_member(g, field->name);
         if (!found)
             return leati_fail(err, LEAT_EINVAL, "the first sample, '%.100s', has no part '%s'", g->key,
                               field->name);
@@ -102,7 +102,7 @@ static leat_status choose_fields(const grouping *g, leat_error *err) {
 /* Adds the members of the current sample to the index. */
 static leat_status end_sample(grouping *g, leat_error *err) {
     leati_records *records = g->records;
-    const member *found[LEAT_BATCH_MAX_TENSORS] = {0};
+    const part *found[LEAT_BATCH_MAX_TENSORS] = {0};
     leati_span *spans = NULL;
     leat_status status = LEAT_OK;
     if (!g->key) return LEAT_OK;
@@ -126,8 +126,10 @@ static leat_status end_sample(grouping *g, leat_error *err) {
     return status == LEAT_ESKIPPED ? LEAT_OK : status;
 }
 
-static leat_status visit(void *user, const char *name, uint64_t offset, uint64_t bytes, leat_error *err) {
+static leat_status visit(void *user, const leati_tar_member *member, leat_error *err) {
     grouping *g = user;
+    const char *name = member->name;
+    if (member->kind != LEATI_TAR_FILE) return LEAT_OK;
     const char *base = strrchr(name, '/'), *dot = strchr(base ? base : name, '.');
     if (!dot || (base ? dot == base + 1 : dot == name)) return LEAT_OK; /* no extension, or a hidden file */
     const size_t key_bytes = (size_t)(dot - name);
@@ -140,10 +142,10 @@ static leat_status visit(void *user, const char *name, uint64_t offset, uint64_t
     }
     if (g->count == MAX_PARTS)
         return leati_fail(err, LEAT_EFORMAT, "sample '%.100s' has more than %d parts", g->key, MAX_PARTS);
-    if (bytes > UINT32_MAX) return leati_fail(err, LEAT_ENOTSUP, "'%.100s' has more than 4 GB", name);
+    if (member->bytes > UINT32_MAX) return leati_fail(err, LEAT_ENOTSUP, "'%.100s' has more than 4 GB", name);
     char *extension = leati_strdup(dot + 1);
     if (!extension) return leati_fail_memory(err, strlen(dot), "the name of a part");
-    g->members[g->count++] = (member){extension, {offset, (uint32_t)bytes, g->shard}};
+    g->members[g->count++] = (part){extension, {member->offset, (uint32_t)member->bytes, g->shard}};
     return LEAT_OK;
 }
 
