@@ -69,7 +69,9 @@ static leat_status add_datasets(leati_columns *columns, file *f, char *list, con
                                 leat_batch_part part, const leati_settings *settings, leat_error *err) {
     char single[16] = "";
     if (!list) {
-        if (part != LEAT_PART_INPUT && !leati_h5_has_object(f->h5, fallback)) return LEAT_OK;
+        bool exists = true;
+        if (part != LEAT_PART_INPUT) LEATI_TRY(leati_h5_exists(f->h5, fallback, &exists, err));
+        if (!exists) return LEAT_OK;
         memcpy(single, fallback, strlen(fallback) + 1);
         list = single;
     }
