@@ -144,6 +144,17 @@ LEAT_API LEAT_CHECKED leat_status leat_source_check_fingerprint(const char *spec
  *  Threads: any. */
 LEAT_API LEAT_CHECKED leat_status leat_source_files(const char *spec, char **out, leat_error *err);
 
+/** Has a source of the kind `images` note the size that each picture has in its file, before it is resized.
+ *  @param sequence  Made by leat_source_open.
+ *  @param[out] sizes  (samples, 2)  When `get` or `get_samples` has decoded a picture in this process, it writes height
+ *  and width here.  The memory is borrowed until another call, or leat_sequence_destroy.  NULL: sizes are no longer
+ *  noted.
+ *  Errors: LEAT_ENOTSUP the sequence is not of this kind, or has the option decode=scaled; LEAT_ESHAPE,
+ *  LEAT_EINVAL, LEAT_EDTYPE its specification was overwritten.
+ *  Threads: one thread calls this, before others read. */
+LEAT_API LEAT_CHECKED leat_status leat_source_note_sizes(const leat_sequence *sequence, int64_t *sizes,
+                                                         leat_error *err);
+
 /** Returns a description of SPECs as plain text: kinds, options, examples.  The text is static.  Threads: any. */
 LEAT_API const char *leat_source_help(void);
 

@@ -11,13 +11,16 @@
 #include "data/images_statistics.h"
 #include "data/kinds.h"
 #include "image/augment/run.h"
+#include "leat/source.h"
+#include "tensor/sequence.h"
 
 typedef struct images {
     leat_batch_spec spec;
     leati_image_choices choices; /* its texts are not used after the source is opened */
     leati_image_list list;
-    leat_augment *augment; /* NULL: samples are not augmented */
-    float *table;          /* the scaled values of all 256 bytes; NULL: pictures are uint8 */
+    leat_augment *augment;  /* NULL: samples are not augmented */
+    float *table;           /* the scaled values of all 256 bytes; NULL: pictures are uint8 */
+    int64_t *sizes;         /* of leat_source_note_sizes; borrowed */
     char **masks; /* the path of each picture's mask; NULL: the targets are labels, or there are none */
     _Atomic int64_t warned; /* bad pictures that this process has left out */
 } images;
@@ -83,6 +86,10 @@ static leat_status write_picture(const images *s, const leati_image_file *file, 
     void *dst = at->dst;
     leati_picture in, out = {s->choices.width, s->choices.height, (int)s->choices.color, dst};
     LEATI_TRY(decode_file(s, &in, file, err));
+    if (s->sizes) {
+        s->sizes[2 * at->number] = in.height;
+        s->sizes[2 * at->number + 1] = in.width;
+    }
     leat_status status =
         direct ? LEAT_OK : leati_picture_create(&out, out.width, out.height, out.channels, err);
     if (status == LEAT_OK)
@@ -306,6 +313,18 @@ static leat_status open_images(images *s, const char *path, const leati_settings
 
 bool leati_is_images(const leat_sequence *sequence) {
     return sequence->get == get;
+}
+
+leat_status leat_source_note_sizes(const leat_sequence *sequence, int64_t *sizes, leat_error *err) {
+    LEATI_GIVEN(sequence, err);
+    if (!leati_is_images(sequence))
+        return leati_fail(err, LEAT_ENOTSUP, "expected a source of the kind images, received another one");
+    LEATI_TRY(leati_batch_spec_check(&sequence->spec, err));
+    images *s = sequence->user;
+    if (s->choices.scaled_decoding)
+        return leati_fail(err, LEAT_ENOTSUP, "with decode=scaled, the sizes of pictures are not known");
+    s->sizes = sizes;
+    return LEAT_OK;
 }
 
 leat_status leati_open_images(leat_sequence *out, const leati_spec *spec, const char *text,

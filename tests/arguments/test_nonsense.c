@@ -73,6 +73,7 @@ static const char *const optional[] = {
     "leat_feed_open_at(options)",
     "leat_arrays_open(options)",
     "leat_source_open(options)",
+    "leat_source_note_sizes(sizes)",
     "leat_sequence_cache(options)",
     "leat_picture_decode(options)",
     "leat_picture_resize(interpolation)",

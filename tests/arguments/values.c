@@ -22,7 +22,7 @@ static struct {
     leat_array input, target, weight;
     leat_arrays arrays;
     clusters clusters, held_back, sampled;
-    leat_sequence sequence, validation, opened_sequence, splittable, last_sequence;
+    leat_sequence sequence, validation, opened_sequence, splittable, last_sequence, pictures;
     leat_sequence *parts[1];
     double mix_weights[1];
     leat_window_options windowing;
@@ -129,6 +129,10 @@ static void make_arrays(void) {
     all.sampled = clusters_of(SAMPLES, 4), all.sampled.sampled = true;
     all.splittable = clusters_sequence(&all.sampled), all.splittable.on_epoch_end = NULL;
     all.parts[0] = &all.splittable;
+    expect_ok(leat_source_open(&all.pictures, sizeof all.pictures,
+                               "images:" LEAT_SOURCE_DIR "/tests/golden/pictures?labels=none", NULL,
+                               &all.err),
+              &all.err);
     all.mix_weights[0] = 1;
     all.tensor = all.input.tensor;
     all.shape = leat_tensor_view(LEAT_F32, 2, (int64_t[]){2, FEATURES}, NULL);
@@ -320,6 +324,7 @@ static const rule objects[] = {
     {"float *", "dst", "leat_augment_apply_floats", IN(augmented_floats)},
     {"int64_t *", "height", "leat_augment_output", IN(steps_done)},
     {"int64_t *", "width", "leat_augment_output", IN(strides)},
+    {"int64_t *", "sizes", "leat_source_note_sizes", IN(strides)},
     {"bool *", "is_float", NULL, IN(more)},
     {"const void *", "data", "leat_picture_decode", IN(pixels)},
     {"bool *", NULL, NULL, IN(more)},
@@ -374,6 +379,7 @@ static const rule objects[] = {
     {"const leat_predictor_options *", NULL, NULL, IN(predicting)},
     {"const leat_reduce_lr_options *", NULL, NULL, IN(reducing)},
     {"const leat_registry *", NULL, NULL, HELD(registry)},
+    {"const leat_sequence *", NULL, "leat_source_note_sizes", IN(pictures)},
     {"const leat_sequence *", NULL, NULL, IN(sequence)},
     {"const leat_source_options *", NULL, NULL, IN(source)},
     {"const leat_window_options *", NULL, NULL, IN(windowing)},

@@ -528,7 +528,7 @@ static void an_interrupt_ends_a_measurement(void **state) {
 static void make_pictures(void) {
     if (system("mkdir -p run/photos/a run/photos/b") != 0) fail();
     write_text("run/photos/a/1.ppm", "P3 1 1 255 10 20 30");
-    write_text("run/photos/a/2.ppm", "P3 1 1 255 11 20 30");
+    write_text("run/photos/a/2.ppm", "P3 2 1 255 11 20 30 11 20 30");
     write_text("run/photos/b/1.ppm", "P3 1 1 255 10 20 30");
     write_text("run/photos/b/2.ppm", "P3 1 1 255 10");
 }
@@ -540,11 +540,15 @@ static void check_finds_bad_and_equal_pictures(void **state) {
     assert_non_null(strstr(out, "4 samples"));
     assert_non_null(strstr(out, "2 samples,  66.7 %  a\n"));
     assert_non_null(strstr(out, "\n  mean       ("));
+    assert_non_null(strstr(out, "\n  width      1 to 2 pixels, median 1\n"));
+    assert_non_null(strstr(out, "most frequent size (height x width): 1x1, 2 pictures"));
     assert_non_null(strstr(out, "sample 3: picture 'run/photos/b/2.ppm': PPM: the file is truncated"));
     assert_non_null(strstr(out, "samples 0 and 2: run/photos/a/1.ppm, run/photos/b/1.ppm"));
     assert_int_equal(run("feed check images:run/photos?size=2x2&labels=onehot --json"), 1);
     json_t *root = json_loads(out, 0, NULL);
     assert_int_equal(whole(root, "readable"), 3);
+    assert_int_equal(whole(json_object_get(root, "sizes"), "pictures"), 3);
+    assert_int_equal(whole(root, "not_finite"), 0);
     const json_t *means = json_object_get(root, "mean"), *deviations = json_object_get(root, "std");
     assert_int_equal(json_array_size(means), 3);
     assert_true(json_real_value(json_array_get(means, 0)) > 0);

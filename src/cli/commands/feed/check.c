@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `leat feed check`: reads all samples of a source and reports what is wrong.  Room: cli. */
 #include <inttypes.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -14,9 +15,11 @@
 #include "cli/commands/commands.h"
 #include "cli/commands/feed/channels.h"
 #include "cli/commands/feed/sample.h"
+#include "cli/commands/feed/sizes.h"
 #include "cli/run/json.h"
 #include "cli/run/progress.h"
 #include "cli/text/say.h"
+#include "leat/source.h"
 
 /* The most classes, bad samples and pairs of equal samples that are listed. */
 enum { MAX_CLASSES = 10000, MAX_LISTED = 20 };
@@ -26,6 +29,7 @@ typedef struct print {
     uint64_t hash[2]; /* checksum of the inputs */
     int64_t number;
     int64_t class_number; /* -1: none */
+    bool is_finite;       /* no input or target is NaN or infinite */
 } print;
 
 typedef struct check {
@@ -36,7 +40,9 @@ typedef struct check {
     int64_t class_count, unclassed;
     json_t *bad;  /* objects with sample, path and error */
     json_t *same; /* objects with two samples and their paths */
-    int64_t same_count;
+    int64_t same_count, not_finite;
+    int64_t *original; /* (samples, 2): height and width of each picture in its file; NULL: no pictures */
+    cli_sizes sizes;
     cli_channels channels;
     print *prints;
     atomic_llong next, done; /* the next sample to read, and the number of samples that were read */
@@ -54,10 +60,23 @@ typedef struct reader {
     bool started;
 } reader;
 
+/* Returns true if no number of the sample is NaN or infinite. */
+static bool is_finite(const leat_batch *batch) {
+    for (int i = 0; i < batch->tensor_count; ++i) {
+        const float *numbers = batch->tensors[i].data;
+        const int64_t count = batch->tensors[i].dtype == LEAT_F32 ? leat_tensor_count(&batch->tensors[i]) : 0;
+        for (int64_t k = 0; k < count; ++k)
+            if (!isfinite(numbers[k])) return false;
+    }
+    return true;
+}
+
 static print fingerprint(const cli_samples *samples, int64_t number) {
     SHA2_CTX sha;
     unsigned char digest[SHA256_DIGEST_LENGTH];
-    print out = {.number = number, .class_number = cli_samples_class(samples)};
+    print out = {.number = number,
+                 .class_number = cli_samples_class(samples),
+                 .is_finite = is_finite(&samples->batch)};
     SHA256Init(&sha);
     for (int i = 0; i < leat_batch_spec_count(&samples->data->spec, LEAT_PART_INPUT); ++i) {
         const leat_tensor *tensor = &samples->batch.tensors[i];
@@ -195,7 +214,10 @@ static int read_all(check *c) {
     free(readers);
     if (started == 0) cli_say("leat feed check: cannot start a thread\n");
     sort_bad(c);
-    for (int64_t i = 0; i < c->read; ++i) note_class(c, c->prints[i].class_number);
+    for (int64_t i = 0; i < c->read; ++i) {
+        note_class(c, c->prints[i].class_number);
+        c->not_finite += !c->prints[i].is_finite;
+    }
     return code;
 }
 
@@ -220,10 +242,11 @@ static json_t *report(const check *c) {
         json_array_append_new(classes, json_pack("{s:I, s:s?, s:I}", "label", (json_int_t)i, "name", name,
                                                  "samples", (json_int_t)c->classes[i]));
     }
-    return json_pack("{s:I, s:I, s:I, s:o, s:O, s:O, s:o, s:o}", "samples", (json_int_t)c->count, "readable",
-                     (json_int_t)c->read, "skipped", (json_int_t)c->skipped, "classes", classes, "bad",
-                     c->bad, "same", c->same, "mean", cli_channels_means(&c->channels), "std",
-                     cli_channels_deviations(&c->channels));
+    return json_pack("{s:I, s:I, s:I, s:o, s:O, s:O, s:o, s:o, s:o, s:I}", "samples", (json_int_t)c->count,
+                     "readable", (json_int_t)c->read, "skipped", (json_int_t)c->skipped, "classes", classes,
+                     "bad", c->bad, "same", c->same, "mean", cli_channels_means(&c->channels), "std",
+                     cli_channels_deviations(&c->channels), "sizes", cli_sizes_json(&c->sizes), "not_finite",
+                     (json_int_t)c->not_finite);
 }
 
 static int print_json(const check *c) {
@@ -307,11 +330,21 @@ static void print_same(const check *c) {
 static void print_text(const check *c, const char *spec) {
     cli_say_to(stdout, "%s: %" PRId64 " samples\n", spec, c->count);
     print_tensors(c);
+    cli_sizes_print(&c->sizes);
     cli_channels_print(&c->channels);
     print_classes(c);
     print_balance(c);
     print_bad(c);
+    if (c->not_finite > 0) cli_say_to(stdout, "  with NaN or infinity: %" PRId64 " samples\n", c->not_finite);
     print_same(c);
+}
+
+/* Asks a source of pictures for the sizes that the pictures have in their files. */
+static void ask_for_sizes(check *c) {
+    c->original = calloc((size_t)c->count, 2 * sizeof *c->original);
+    if (c->original && leat_source_note_sizes(&c->session.data, c->original, NULL) == LEAT_OK) return;
+    free(c->original);
+    c->original = NULL;
 }
 
 static int run(check *c, const cli_arguments *arguments) {
@@ -326,11 +359,13 @@ static int run(check *c, const cli_arguments *arguments) {
         cli_say("leat feed check: out of memory\n");
         return CLI_FAILURE;
     }
+    ask_for_sizes(c);
     cli_catch_signals(&c->session);
     code = read_all(c);
     if (cli_signal_code()) return cli_signal_code();
     if (code != CLI_SUCCESS) return code;
     find_same(c);
+    c->sizes = cli_sizes_of(c->original, c->count);
     if (!arguments->text[CLI_JSON])
         print_text(c, arguments->operands[0]);
     else if (print_json(c) != CLI_SUCCESS)
@@ -353,6 +388,7 @@ int cli_feed_check(const cli_arguments *arguments) {
     json_decref(c->same);
     pthread_mutex_destroy(&c->lock);
     free(c->prints);
+    free(c->original);
     free(c);
     return code;
 }
