@@ -159,6 +159,9 @@ typedef struct leat_feed_stats {
     int max_queue_size; /* batches that the ring holds in addition to the one in use */
     int workers;        /* number of workers that serve this feed */
     int64_t replaced;   /* worker processes replaced because of max_worker_memory */
+    /* samples that the sequence left out of the delivered batches, or of batches with nothing else: with access by
+     * sample, a batch has then fewer samples than it was to have */
+    int64_t samples_left_out;
 } leat_feed_stats;
 
 /** The number of batches that were ready at one moment.  Frozen. */

@@ -143,10 +143,19 @@ static void advance(leat_feed *feed, const leati_slot *slot) {
     feed->pass_due = job->position.ordinal + 1 == job->length;
 }
 
+/* Returns the number of samples that the sequence left out of a batch. */
+static int64_t left_out(const leat_feed *feed, const leati_slot *slot, int64_t size) {
+    const int64_t most = feed->service.sequence.spec.batch_size;
+    const int64_t rest = feed->pass_samples - slot->job.position.index * most;
+    const int64_t expected = rest < most ? rest : most;
+    return expected > size ? expected - size : 0;
+}
+
 static leat_status skip_batch(leat_feed *feed, const leati_slot *slot, leat_error *err) {
     leat_error why = slot->error;
     advance(feed, slot);
     ++feed->figures.skips;
+    if (slot->status == LEAT_ESKIPPED) feed->figures.left_out += left_out(feed, slot, 0);
     feed->figures.retries += slot->retries;
     if (feed->pass_due && feed->good == 0)
         return leati_fail(err, LEAT_EINVAL, "all %lld batches of pass %lld are bad; the last: %s",
@@ -273,6 +282,7 @@ static void deliver(leat_feed *feed, const leat_batch **batch) {
     advance(feed, slot);
     ++feed->good;
     leati_figures_take(&feed->figures, &feed->service.ring, slot);
+    feed->figures.left_out += left_out(feed, slot, slot->batch.size);
     feed->service.ring.batch_ns = slot->get_ns;
     leati_stream_issue_ahead(feed, false);
     if (leati_figures_wants_depth(&feed->figures))

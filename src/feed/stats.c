@@ -75,7 +75,8 @@ static leat_feed_stats stats_of(const leat_feed *feed) {
                                  here || !ring->elastic ? (int64_t)leati_service_bytes(&feed->service) : 0,
                              .max_queue_size = feed->service.max_queue_size,
                              .workers = leati_feed_is_inline(feed) ? 0 : ring->table->count,
-                             .replaced = here ? atomic_load(&ring->shared->replaced) : 0};
+                             .replaced = here ? atomic_load(&ring->shared->replaced) : 0,
+                             .samples_left_out = figures->left_out};
 }
 
 void leat_feed_stats_get_into(const leat_feed *feed, leat_feed_stats *out, size_t size) {

@@ -30,6 +30,14 @@ leat_status leati_stream_check_process(const leat_feed *feed, leat_error *err) {
 
 /* ---- passes ---- */
 
+/* Returns the number of samples of a pass; 0 if it is not known. */
+static int64_t count_samples(const leat_sequence *sequence, int64_t length) {
+    const int64_t most = sequence->spec.batch_size;
+    if (!sequence->get_samples || length == LEAT_LENGTH_INFINITE) return 0;
+    const int64_t samples = sequence->samples(sequence->user);
+    return samples >= 1 && (samples - 1) / most + 1 == length ? samples : 0;
+}
+
 static leat_status check_samples(const leat_feed *feed, int64_t pass, int64_t length, int64_t samples,
                                  leat_error *err) {
     int64_t batch_size = feed->service.sequence.spec.batch_size;
@@ -59,6 +67,7 @@ leat_status leati_stream_start_pass(leat_feed *feed, int64_t pass, leat_error *e
     if (length == LEAT_LENGTH_INFINITE) rule->shuffle = LEAT_SHUFFLE_NONE;
     rule->by_samples = rule->by_samples && length != LEAT_LENGTH_INFINITE;
     feed->samples = rule->by_samples ? sequence->samples(sequence->user) : 0;
+    feed->pass_samples = count_samples(sequence, length);
     if (rule->by_samples) LEATI_TRY(check_samples(feed, pass, length, feed->samples, err));
     feed->pass = pass;
     feed->ordinal = 0;

@@ -24,6 +24,7 @@ struct leat_feed {
     uint64_t issued;       /* number of tickets issued */
     int64_t pass, ordinal; /* position of the next ticket */
     int64_t samples;       /* samples of that pass if they are shuffled, otherwise 0 */
+    int64_t pass_samples;  /* samples of that pass; 0 if they are not known */
     int64_t passes_ended;  /* number of passes that leat_feed_end_pass has ended */
     leati_order order;     /* order of that pass */
 

@@ -566,6 +566,34 @@ static void check_finds_bad_and_equal_pictures(void **state) {
     assert_true(strstr(out, "sample 7:") < strstr(out, "sample 11:"));
 }
 
+static void a_fit_counts_samples_that_were_left_out(void **state) {
+    (void)state;
+    make_pictures();
+    write_text("run/m.json",
+               "{\"class_name\": \"Sequential\", \"config\": {\"name\": \"m\", \"layers\": ["
+               "{\"class_name\": \"Flatten\", \"config\": {\"name\": \"f\", "
+               "\"batch_input_shape\": [null, 1, 1, 3]}}, {\"class_name\": \"Dense\", \"config\": "
+               "{\"name\": \"d\", \"units\": 2, \"activation\": \"softmax\"}}]}}");
+    for (int i = 0; i < 2; ++i) {
+        char command[512];
+        snprintf(
+            command, sizeof command,
+            "fit run/m.json --loss sparse_categorical_crossentropy --optimizer sgd --epochs 3 --out run/fit "
+            "--batch-size %d --workers %d --json --train images:run/photos?size=1x1&bad=skip",
+            i ? 1 : 3, 2 * i);
+        runs(command);
+        FILE *file = fopen("run/fit/history.json", "r");
+        json_t *root = file ? json_loadf(file, 0, NULL) : NULL;
+        assert_non_null(root);
+        fclose(file);
+        assert_int_equal(whole(json_object_get(root, "feed"), "samples_left_out"), 3);
+        assert_non_null(strstr(json_string_value(json_object_get(json_object_get(root, "verdict"), "text")),
+                               "Bad samples were left out of batches 3 times."));
+        json_decref(root);
+        if (system("rm -r run/fit") != 0) fail();
+    }
+}
+
 static void check_reads_arrays(void **state) {
     (void)state;
     runs("feed check npz:d.npz");
@@ -642,6 +670,7 @@ int main(void) {
         cmocka_unit_test(tune_recommends_one_of_its_rows),
         cmocka_unit_test(tune_compares_batch_sizes),
         cmocka_unit_test(check_finds_bad_and_equal_pictures),
+        cmocka_unit_test(a_fit_counts_samples_that_were_left_out),
         cmocka_unit_test(check_reads_arrays),
         cmocka_unit_test(show_writes_a_page),
         cmocka_unit_test(an_interrupt_ends_a_measurement),

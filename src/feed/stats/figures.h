@@ -11,7 +11,7 @@
 
 typedef struct leati_figures {
     int64_t opened_ns;
-    int64_t batches, bytes, starved, wait_ns, get_ns, retries, skips;
+    int64_t batches, bytes, starved, wait_ns, get_ns, retries, skips, left_out;
     leati_histogram wait, get;
     leat_feed_making making;
     /* The depth of the queue at every stride-th delivery; the stride is doubled when the table is full. */

@@ -168,13 +168,13 @@ static json_t *depth_json(const leati_record *record) {
 
 static json_t *feed_json(const leati_record *record) {
     const leat_feed_stats *s = &record->feed;
-    json_t *feed =
-        json_pack("{s:I, s:I, s:I, s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:i}", "batches",
-                  (json_int_t)s->batches, "bytes", (json_int_t)s->bytes, "starved", (json_int_t)s->starved,
-                  "wait_s", (double)s->wait_ns / 1e9, "get_s", (double)s->get_ns / 1e9, "deaths",
-                  (json_int_t)s->worker_deaths, "timeouts", (json_int_t)s->timeouts, "retries",
-                  (json_int_t)s->retries, "skips", (json_int_t)s->skips, "ring_bytes",
-                  (json_int_t)s->ring_bytes, "max_queue_size", s->max_queue_size);
+    json_t *feed = json_pack("{s:I, s:I, s:I, s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:i}", "batches",
+                             (json_int_t)s->batches, "bytes", (json_int_t)s->bytes, "starved",
+                             (json_int_t)s->starved, "wait_s", (double)s->wait_ns / 1e9, "get_s",
+                             (double)s->get_ns / 1e9, "deaths", (json_int_t)s->worker_deaths, "timeouts",
+                             (json_int_t)s->timeouts, "retries", (json_int_t)s->retries, "skips",
+                             (json_int_t)s->skips, "samples_left_out", (json_int_t)s->samples_left_out,
+                             "ring_bytes", (json_int_t)s->ring_bytes, "max_queue_size", s->max_queue_size);
     bool complete = feed && add(feed, "wait_ms", percentiles_json(&s->wait)) &&
                     add(feed, "get_ms", percentiles_json(&s->get)) &&
                     add(feed, "workers", workers_json(record)) && add(feed, "depth", depth_json(record));

@@ -55,7 +55,9 @@ void leati_record_batch(leati_record *record, const leat_feed *feed) {
                             earlier + making.end_ns, making.worker};
 }
 
-static void add_earlier(leat_feed_stats *feed, const leati_record_sums *earlier) {
+static void add_earlier(leat_feed_stats *feed, const leati_record *record) {
+    const leati_record_sums *earlier = &record->earlier;
+    feed->samples_left_out += record->earlier_left_out;
     feed->batches += earlier->batches;
     feed->bytes += earlier->bytes;
     feed->starved += earlier->starved;
@@ -71,7 +73,7 @@ void leati_record_continue(leati_record *record, const leati_record_sums *earlie
     record->earlier = *earlier;
     if (record->begun) record->origin_ns -= earlier->elapsed_ns;
     record->feed = (leat_feed_stats){0};
-    add_earlier(&record->feed, earlier);
+    add_earlier(&record->feed, record);
 }
 
 int64_t leati_record_elapsed(const leati_record *record) {
@@ -80,7 +82,7 @@ int64_t leati_record_elapsed(const leati_record *record) {
 
 void leati_record_end(leati_record *record, const leat_feed *feed) {
     record->feed = leat_feed_stats_get(feed);
-    add_earlier(&record->feed, &record->earlier);
+    add_earlier(&record->feed, record);
     record->depth_count = leat_feed_depths(feed, record->depths, LEATI_RECORD_DEPTHS);
     for (int i = 0; i < record->depth_count; ++i) record->depths[i].time_ns += record->earlier.elapsed_ns;
     for (int i = 0; i < record->workers; ++i) record->busy[i] = leat_feed_worker_busy(feed, i);

@@ -124,6 +124,9 @@ static void add_faults(leat_verdict *v, const leat_feed_stats *feed) {
     if (feed->skips > 0)
         add_text(v, " %" PRId64 " bad batch%s passed over.", feed->skips,
                  feed->skips == 1 ? " was" : "es were");
+    if (feed->samples_left_out > 0)
+        add_text(v, " Bad samples were left out of batches %" PRId64 " time%s.", feed->samples_left_out,
+                 plural(feed->samples_left_out));
 }
 
 static void add_memory(leat_verdict *v, const leat_feed_stats *feed) {
