@@ -84,41 +84,65 @@ static bool read_feature(const entry *feature, leati_feature *out) {
     return m.at != NULL;
 }
 
-bool leati_example_find(const void *example, size_t bytes, const char *name, leati_feature *out,
-                        bool *found) {
+/* Receives a pair of the map: its name and its feature.  Returns false if the feature is damaged. */
+typedef bool visit_pair(void *user, const entry *name, const entry *feature);
+
+/* Visits all pairs of an Example.  Returns false if it is damaged. */
+static bool walk_pairs(const void *example, size_t bytes, visit_pair *visit, void *user) {
     message root = {example, (const unsigned char *)example + bytes};
-    const size_t length = strlen(name);
-    *found = false;
-    *out = (leati_feature){0};
     for (entry features; next_entry(&root, &features);) {
         if (features.number != 1 || features.type != 2) continue;
         message map = message_of(&features);
-        for (entry pair, key, value; next_entry(&map, &pair);) {
+        for (entry pair, name, feature; next_entry(&map, &pair);) {
             if (pair.number != 1 || pair.type != 2) continue;
-            if (!read_pair(&pair, &key, &value)) return false;
-            if (key.bytes != length || (length > 0 && memcmp(key.data, name, length) != 0)) continue;
-            if (!read_feature(&value, out)) return false;
-            *found = true;
+            if (!read_pair(&pair, &name, &feature) || !visit(user, &name, &feature)) return false;
         }
         if (!map.at) return false;
     }
     return root.at != NULL;
 }
 
+/* The feature that is looked for. */
+typedef struct search {
+    const char *name;
+    leati_feature *out;
+    bool found;
+} search;
+
+static bool compare_pair(void *user, const entry *name, const entry *feature) {
+    search *s = user;
+    const size_t length = strlen(s->name);
+    if (name->bytes != length || (length > 0 && memcmp(name->data, s->name, length) != 0)) return true;
+    s->found = read_feature(feature, s->out);
+    return s->found;
+}
+
+bool leati_example_find(const void *example, size_t bytes, const char *name, leati_feature *out,
+                        bool *found) {
+    search s = {name, out, false};
+    *out = (leati_feature){0};
+    const bool fits = walk_pairs(example, bytes, compare_pair, &s);
+    *found = s.found;
+    return fits;
+}
+
+/* The function that receives names. */
+typedef struct naming {
+    void (*visit)(void *user, const char *name, size_t bytes);
+    void *user;
+} naming;
+
+static bool name_pair(void *user, const entry *name, const entry *feature) {
+    const naming *to = user;
+    (void)feature;
+    to->visit(to->user, (const char *)name->data, name->bytes);
+    return true;
+}
+
 bool leati_example_names(const void *example, size_t bytes,
                          void (*visit)(void *user, const char *name, size_t bytes), void *user) {
-    message root = {example, (const unsigned char *)example + bytes};
-    for (entry features; next_entry(&root, &features);) {
-        if (features.number != 1 || features.type != 2) continue;
-        message map = message_of(&features);
-        for (entry pair, key, value; next_entry(&map, &pair);) {
-            if (pair.number != 1 || pair.type != 2) continue;
-            if (!read_pair(&pair, &key, &value)) return false;
-            visit(user, (const char *)key.data, key.bytes);
-        }
-        if (!map.at) return false;
-    }
-    return root.at != NULL;
+    naming to = {visit, user};
+    return walk_pairs(example, bytes, name_pair, &to);
 }
 
 bool leati_feature_count(const leati_feature *feature, int64_t *out) {
