@@ -91,7 +91,7 @@ static leat_status write_picture(const images *s, const leati_image_file *file, 
         s->sizes[2 * at->number + 1] = in.width;
     }
     leat_status status =
-        direct ? LEAT_OK : leati_picture_create(&out, out.width, out.height, out.channels, err);
+        direct ? LEAT_OK : leati_picture_allocate(&out, out.width, out.height, out.channels, err);
     if (status == LEAT_OK)
         status = leati_prefix(leati_picture_fit(&out, &in, s->choices.filter, s->choices.fit, err), err,
                               "picture '%s'", file->path);

@@ -76,7 +76,7 @@ leat_status leati_raw_convert(leati_picture *out, leati_raw *raw, leati_picture_
         raw->picture = (leati_picture){0};
         return LEAT_OK;
     }
-    LEATI_TRY(leati_picture_create(out, raw->picture.width, raw->picture.height, (int)color, err));
+    LEATI_TRY(leati_picture_allocate(out, raw->picture.width, raw->picture.height, (int)color, err));
     if (color == LEATI_COLOR_GRAYSCALE && raw->layout == LEATI_RAW_RGB)
         rgb_to_gray(out, raw);
     else

@@ -9,16 +9,30 @@
 
 /* ---- Pictures ---- */
 
-leat_status leati_picture_create(leati_picture *out, int64_t width, int64_t height, int channels,
-                                 leat_error *err) {
+/* Allocates the pixels, zeroed or with any values, and the slack, which is zeroed. */
+static leat_status allocate(leati_picture *out, const leati_picture *size, bool zeroed, leat_error *err) {
     size_t bytes = 0;
-    *out = (leati_picture){.width = width, .height = height, .channels = channels};
-    if (leati_mul_size((size_t)width, (size_t)height, &bytes) &&
-        leati_mul_size(bytes, (size_t)channels, &bytes) && bytes < SIZE_MAX - LEATI_PICTURE_SLACK)
-        out->pixels = leati_calloc(bytes + LEATI_PICTURE_SLACK, 1);
-    if (out->pixels) return LEAT_OK;
+    *out = *size;
+    if (leati_mul_size((size_t)size->width, (size_t)size->height, &bytes) &&
+        leati_mul_size(bytes, (size_t)size->channels, &bytes) && bytes < SIZE_MAX - LEATI_PICTURE_SLACK)
+        out->pixels = zeroed ? leati_calloc(bytes + LEATI_PICTURE_SLACK, 1)
+                             : leati_realloc(NULL, bytes + LEATI_PICTURE_SLACK, 1);
+    if (out->pixels) {
+        memset(out->pixels + bytes, 0, LEATI_PICTURE_SLACK);
+        return LEAT_OK;
+    }
     *out = (leati_picture){0};
     return leati_fail_memory(err, bytes, "a picture");
+}
+
+leat_status leati_picture_create(leati_picture *out, int64_t width, int64_t height, int channels,
+                                 leat_error *err) {
+    return allocate(out, &(leati_picture){width, height, channels, NULL}, true, err);
+}
+
+leat_status leati_picture_allocate(leati_picture *out, int64_t width, int64_t height, int channels,
+                                   leat_error *err) {
+    return allocate(out, &(leati_picture){width, height, channels, NULL}, false, err);
 }
 
 void leati_picture_fini(leati_picture *picture) {
@@ -26,9 +40,7 @@ void leati_picture_fini(leati_picture *picture) {
     *picture = (leati_picture){0};
 }
 
-leat_status leati_raw_create(leati_raw *raw, const leati_encoded *in, int64_t width, int64_t height,
-                             leati_raw_layout layout, leat_error *err) {
-    static const int channels[] = {1, 2, 3, 4, 4, 1};
+static leat_status check_size(const leati_encoded *in, int64_t width, int64_t height, leat_error *err) {
     const int64_t most = in->options->max_pixels > 0 ? in->options->max_pixels : LEATI_PICTURE_MAX_PIXELS;
     if (width < 1 || height < 1)
         return leati_fail(err, LEAT_EFORMAT, "the header gives the size %lld x %lld, expected at least 1 x 1",
@@ -37,8 +49,23 @@ leat_status leati_raw_create(leati_raw *raw, const leati_encoded *in, int64_t wi
         return leati_fail(err, LEAT_ESHAPE,
                           "the picture has %lld x %lld pixels, more than the limit of %lld pixels",
                           (long long)width, (long long)height, (long long)most);
+    return LEAT_OK;
+}
+
+static const int layout_channels[] = {1, 2, 3, 4, 4, 1};
+
+leat_status leati_raw_create(leati_raw *raw, const leati_encoded *in, int64_t width, int64_t height,
+                             leati_raw_layout layout, leat_error *err) {
+    LEATI_TRY(check_size(in, width, height, err));
     raw->layout = layout;
-    return leati_picture_create(&raw->picture, width, height, channels[layout], err);
+    return leati_picture_create(&raw->picture, width, height, layout_channels[layout], err);
+}
+
+leat_status leati_raw_allocate(leati_raw *raw, const leati_encoded *in, int64_t width, int64_t height,
+                               leati_raw_layout layout, leat_error *err) {
+    LEATI_TRY(check_size(in, width, height, err));
+    raw->layout = layout;
+    return leati_picture_allocate(&raw->picture, width, height, layout_channels[layout], err);
 }
 
 void leati_raw_black_palette(leati_raw *raw) {

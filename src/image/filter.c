@@ -2,6 +2,8 @@
 /* The plain kernels of a resize, and the choice of kernels.  Room: image. */
 #include "image/filter.h"
 
+#include <stdbool.h>
+
 #include "base/os/cpu.h"
 
 enum { HALF = 1 << (LEATI_WEIGHT_BITS - 1) };
@@ -42,11 +44,19 @@ void leati_pass_vertical_plain(const leati_pass_job *job) {
 }
 
 #if defined(__x86_64__)
+static bool has_byte_permutes(void) {
+    return leati_cpu_best_isa() == LEATI_CPU_AVX512 && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vbmi") &&
+           __builtin_cpu_supports("avx512vnni");
+}
+
 leati_pass_kernel *leati_pass_horizontal(void) {
+    if (has_byte_permutes()) return leati_pass_horizontal_avx512;
     return leati_cpu_best_isa() >= LEATI_CPU_AVX2 ? leati_pass_horizontal_avx2 : leati_pass_horizontal_plain;
 }
 
 leati_pass_kernel *leati_pass_vertical(void) {
+    if (has_byte_permutes()) return leati_pass_vertical_avx512;
     return leati_cpu_best_isa() >= LEATI_CPU_AVX2 ? leati_pass_vertical_avx2 : leati_pass_vertical_plain;
 }
 #else

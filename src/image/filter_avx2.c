@@ -5,6 +5,7 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
+#include <stdbool.h>
 #include <string.h>
 
 enum { HALF = 1 << (LEATI_WEIGHT_BITS - 1) };
@@ -15,62 +16,143 @@ static inline __m256i combine(__m256i low, __m256i high) {
     return _mm256_srai_epi32(sum, LEATI_WEIGHT_BITS);
 }
 
-/* ---- Horizontal: one output pixel at a time, four taps at a time ---- */
+/* ---- Horizontal: two output pixels at a time, one in each lane of 128 bits ---- */
 
-/* The bytes of four pixels become two lanes of pairs of 16 bits: pixels 0 and 1, then pixels 2 and 3. */
-static inline __m256i pair_mask(int channels) {
+enum { BLOCK = 16, MOST_PAIRS = 64 };
+
+/* Returns the order in which the bytes of a lane give the taps 0 and 1 (or 2 and 3) of each channel as 16 bits. */
+static inline __m256i pair_mask(int channels, int tap) {
     unsigned char mask[32];
     memset(mask, 0x80, sizeof mask);
-    for (int lane = 0; lane < 2; ++lane)
-        for (int c = 0; c < channels; ++c)
-            for (int k = 0; k < 2; ++k)
-                mask[16 * lane + 4 * c + 2 * k] = (unsigned char)((2 * lane + k) * channels + c);
+    for (int c = 0; c < channels; ++c)
+        for (int k = 0; k < 2; ++k)
+            mask[4 * c + 2 * k] = mask[16 + 4 * c + 2 * k] = (unsigned char)((tap + k) * channels + c);
     return _mm256_loadu_si256((const __m256i *)(const void *)mask);
 }
 
-/* Loads four weights: the first two into each pair of lane 0, the last two into each pair of lane 1. */
-static inline __m256i load_weights(const int16_t *weights, __m256i spread) {
-    long long four = 0;
-    memcpy(&four, weights, sizeof four);
-    return _mm256_shuffle_epi8(_mm256_set1_epi64x(four), spread);
+/* Two output pixels: their first bytes in a line, the distance from there to their last tap, and the weights of each
+ * pair of taps in all four 32 bits of a lane. */
+typedef struct couple {
+    int64_t from[2], last[2], pairs;
+    __m256i low[MOST_PAIRS], high[MOST_PAIRS];
+} couple;
+
+/* Returns the weights of a pair of taps of the outputs x and x + 1. */
+static inline __m256i spread(const int16_t *weights) {
+    long long two = 0;
+    memcpy(&two, weights, sizeof two);
+    return _mm256_permutevar8x32_epi32(_mm256_set1_epi64x(two), _mm256_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1));
 }
 
-static inline __m128i sum_pixel(const unsigned char *from, const leati_weights *w, int64_t x, int channels,
-                                __m256i pairs, __m256i spread) {
-    __m256i low = _mm256_zextsi128_si256(_mm_set1_epi32(HALF)), high = _mm256_setzero_si256();
-    for (int64_t i = 0; i < w->count[x]; i += 4) {
-        const __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)(from + i * channels));
-        const __m256i pixels = _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(bytes), pairs);
-        const __m256i l = load_weights(w->low + x * w->taps + i, spread);
-        const __m256i h = load_weights(w->high + x * w->taps + i, spread);
-        low = _mm256_add_epi32(low, _mm256_madd_epi16(pixels, l));
-        high = _mm256_add_epi32(high, _mm256_madd_epi16(pixels, h));
+static inline void prepare(couple *p, const leati_weights *w, int64_t x, int64_t pairs, int channels) {
+    const int64_t second = x + 1 < w->outputs ? x + 1 : x;
+    const int32_t most = w->count[x] > w->count[second] ? w->count[x] : w->count[second];
+    p->from[0] = (int64_t)w->first[x] * channels;
+    p->from[1] = (int64_t)w->first[second] * channels;
+    p->last[0] = (int64_t)w->count[x] * channels;
+    p->last[1] = (int64_t)w->count[second] * channels;
+    p->pairs = most / 2 + most % 2;
+    const int64_t count = pairs > 0 ? pairs : p->pairs;
+    for (int64_t k = 0; k < count; ++k) {
+        const int64_t at = leati_weight_index(w, x, 2 * k);
+        p->low[k] = spread(w->low + at);
+        p->high[k] = spread(w->high + at);
     }
-    const __m256i sum = _mm256_add_epi32(low, _mm256_slli_epi32(high, LEATI_WEIGHT_LOW_BITS));
-    return _mm_srai_epi32(_mm_add_epi32(_mm256_castsi256_si128(sum), _mm256_extracti128_si256(sum, 1)),
-                          LEATI_WEIGHT_BITS);
 }
 
-static inline void horizontal(const leati_pass_job *job, int channels) {
-    const leati_weights *w = job->weights;
-    const __m256i pairs = pair_mask(channels);
-    const __m256i spread = _mm256_setr_epi8(0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 4, 5, 6, 7, 4, 5,
-                                            6, 7, 4, 5, 6, 7, 4, 5, 6, 7);
-    for (int64_t y = 0; y < job->lines; ++y)
-        for (int64_t x = 0; x < w->outputs; ++x) {
-            const unsigned char *from = job->src + y * job->src_line + (int64_t)w->first[x] * channels;
-            __m128i sum = sum_pixel(from, w, x, channels, pairs, spread);
-            sum = _mm_packs_epi32(sum, sum);
-            const int pixel = _mm_cvtsi128_si32(_mm_packus_epi16(sum, sum));
-            memcpy(job->dst + y * job->dst_line + x * channels, &pixel, (size_t)channels);
-        }
+/* Loads 16 bytes of both pixels.  Behind the last tap of a pixel any bytes will do, because the weights are zeros. */
+static inline __m256i load_couple(const unsigned char *line, const couple *p, int64_t offset, bool is_far) {
+    const int64_t at0 = is_far && offset > p->last[0] ? p->last[0] : offset;
+    const int64_t at1 = is_far && offset > p->last[1] ? p->last[1] : offset;
+    const __m128i a = _mm_loadu_si128((const __m128i *)(const void *)(line + p->from[0] + at0));
+    const __m128i b = _mm_loadu_si128((const __m128i *)(const void *)(line + p->from[1] + at1));
+    return _mm256_inserti128_si256(_mm256_castsi128_si256(a), b, 1);
+}
+
+/* The shuffles for a number of channels: of the taps 0 and 1, of the taps 2 and 3, and of the results. */
+typedef struct shuffles {
+    __m256i taps[2];
+    __m128i result; /* the first bytes of two 32 bits, without gaps */
+} shuffles;
+
+static shuffles describe_shuffles(int channels) {
+    unsigned char bytes[16];
+    memset(bytes, 0x80, sizeof bytes);
+    for (int i = 0; i < 2 * channels; ++i) bytes[i] = (unsigned char)(4 * (i / channels) + i % channels);
+    return (shuffles){{pair_mask(channels, 0), pair_mask(channels, 2)},
+                      _mm_loadu_si128((const __m128i *)(const void *)bytes)};
+}
+
+/* Returns the channels of the two pixels in the first bytes.  `pairs` is a constant, or 0 for the number of the
+ * couple. */
+static inline __attribute__((always_inline)) __m128i
+sum_couple(const unsigned char *line, const couple *p, int64_t pairs, int channels, const shuffles *s) {
+    const int64_t count = pairs > 0 ? pairs : p->pairs;
+    __m256i low = _mm256_set1_epi32(HALF), high = _mm256_setzero_si256(), bytes = high;
+    for (int64_t k = 0; k < count; ++k) {
+        if (k % 2 == 0) bytes = load_couple(line, p, 2 * k * channels, pairs == 0);
+        const __m256i taps = _mm256_shuffle_epi8(bytes, s->taps[k % 2]);
+        low = _mm256_add_epi32(low, _mm256_madd_epi16(taps, p->low[k]));
+        high = _mm256_add_epi32(high, _mm256_madd_epi16(taps, p->high[k]));
+    }
+    const __m256i words = _mm256_packs_epi32(combine(low, high), low),
+                  all = _mm256_packus_epi16(words, words);
+    const __m128i both = _mm_unpacklo_epi32(_mm256_castsi256_si128(all), _mm256_extracti128_si256(all, 1));
+    return _mm_shuffle_epi8(both, s->result);
+}
+
+/* Computes two output pixels of some lines. */
+static inline __attribute__((always_inline)) void sum_lines(const leati_pass_job *job, int64_t top, int64_t x,
+                                                            int64_t pairs, int channels, const shuffles *s) {
+    const int64_t src_line = job->src_line, dst_line = job->dst_line, left = job->weights->outputs - x;
+    const int64_t count = job->lines - top < BLOCK ? job->lines - top : BLOCK;
+    const bool is_inside = left * channels >= 8; /* bytes behind the two pixels are written later */
+    const size_t bytes = (left < 2 ? 1 : 2) * (size_t)channels;
+    const unsigned char *from = job->src + top * src_line;
+    unsigned char *to = job->dst + top * dst_line + x * channels;
+    couple p;
+    prepare(&p, job->weights, x, pairs, channels);
+    for (int64_t y = 0; y < count; ++y, from += src_line, to += dst_line) {
+        const int64_t both = _mm_cvtsi128_si64(sum_couple(from, &p, pairs, channels, s));
+        if (is_inside)
+            memcpy(to, &both, sizeof both);
+        else
+            memcpy(to, &both, bytes);
+    }
+}
+
+/* Goes over blocks of lines, so that a couple is prepared once for all lines of a block. */
+static inline __attribute__((always_inline)) void horizontal(const leati_pass_job *job, int channels,
+                                                             int64_t pairs) {
+    const shuffles s = describe_shuffles(channels);
+    for (int64_t top = 0; top < job->lines; top += BLOCK)
+        for (int64_t x = 0; x < job->weights->outputs; x += 2) sum_lines(job, top, x, pairs, channels, &s);
+}
+
+/* Makes the number of pairs a constant where it is small. */
+static inline __attribute__((always_inline)) void horizontal_by_pairs(const leati_pass_job *job, int channels,
+                                                                      int64_t pairs) {
+    switch (pairs) {
+    case 1: horizontal(job, channels, 1); break;
+    case 2: horizontal(job, channels, 2); break;
+    case 3: horizontal(job, channels, 3); break;
+    default: horizontal(job, channels, 0);
+    }
+}
+
+static int64_t count_pairs(const leati_weights *w) {
+    int64_t most = 1;
+    for (int64_t x = 0; x < w->outputs; ++x)
+        if (w->count[x] > most) most = w->count[x];
+    return (most + 1) / 2;
 }
 
 void leati_pass_horizontal_avx2(const leati_pass_job *job) {
-    switch (job->channels) {
-    case 1: horizontal(job, 1); break;
-    case 3: horizontal(job, 3); break;
-    case 4: horizontal(job, 4); break;
+    const int64_t pairs = count_pairs(job->weights);
+    switch (pairs > MOST_PAIRS ? 0 : job->channels) {
+    case 1: horizontal_by_pairs(job, 1, pairs); break;
+    case 3: horizontal_by_pairs(job, 3, pairs); break;
+    case 4: horizontal_by_pairs(job, 4, pairs); break;
     default: leati_pass_horizontal_plain(job);
     }
 }
@@ -93,17 +175,16 @@ static inline void add_lines(sums *s, __m256i a, __m256i b, __m256i low, __m256i
     }
 }
 
-/* Returns two weights in each 32 bits. */
-static inline __m256i two_weights(const int16_t *weights) {
+/* Returns the weights k and k + 1 of output y in each 32 bits. */
+static inline __m256i two_weights(const int16_t *weights, const leati_weights *w, int64_t y, int64_t k) {
     int two = 0;
-    memcpy(&two, weights, sizeof two);
+    memcpy(&two, weights + leati_weight_index(w, y, k), sizeof two);
     return _mm256_set1_epi32(two);
 }
 
 /* Computes 32 bytes of an output line. */
 static inline __m256i sum_columns(const leati_pass_job *job, int64_t y, const unsigned char *from) {
     const leati_weights *w = job->weights;
-    const int16_t *low = w->low + y * w->taps, *high = w->high + y * w->taps;
     const int64_t count = w->count[y];
     sums s;
     for (int k = 0; k < 4; ++k) {
@@ -114,7 +195,7 @@ static inline __m256i sum_columns(const leati_pass_job *job, int64_t y, const un
         const unsigned char *second = from + (i + 1 < count ? i + 1 : i) * job->src_line;
         const __m256i a = _mm256_loadu_si256((const __m256i *)(const void *)(from + i * job->src_line));
         const __m256i b = _mm256_loadu_si256((const __m256i *)(const void *)second);
-        add_lines(&s, a, b, two_weights(low + i), two_weights(high + i));
+        add_lines(&s, a, b, two_weights(w->low, w, y, i), two_weights(w->high, w, y, i));
     }
     const __m256i left = _mm256_packs_epi32(combine(s.low[0], s.high[0]), combine(s.low[1], s.high[1]));
     const __m256i right = _mm256_packs_epi32(combine(s.low[2], s.high[2]), combine(s.low[3], s.high[3]));

@@ -122,7 +122,7 @@ static leat_status decode(decoder *d, leati_raw *raw, const leati_encoded *in, l
         return leati_raw_create(raw, in, d->info.image_width, d->info.image_height, layout, err);
     choose_scale(d, in->options);
     jpeg_start_decompress(&d->info);
-    LEATI_TRY(leati_raw_create(raw, in, d->info.output_width, d->info.output_height, layout, err));
+    LEATI_TRY(leati_raw_allocate(raw, in, d->info.output_width, d->info.output_height, layout, err));
     const size_t line = (size_t)d->info.output_width * (size_t)raw->picture.channels;
     while (d->info.output_scanline < d->info.output_height) {
         JSAMPROW rows[4];

@@ -40,6 +40,9 @@ typedef struct leati_picture_options {
 /* Allocates the pixels of a picture, zeroed.  Errors: LEAT_ENOMEM. */
 leat_status leati_picture_create(leati_picture *out, int64_t width, int64_t height, int channels,
                                  leat_error *err);
+/* Like leati_picture_create, but the pixels have any values: for a caller that writes all of them. */
+leat_status leati_picture_allocate(leati_picture *out, int64_t width, int64_t height, int channels,
+                                   leat_error *err);
 void leati_picture_fini(leati_picture *picture);
 
 /* Decodes a file in memory; the format is recognized by the content.  The orientation that a photograph's EXIF data

@@ -37,6 +37,10 @@ typedef struct leati_encoded {
 leat_status leati_raw_create(leati_raw *raw, const leati_encoded *in, int64_t width, int64_t height,
                              leati_raw_layout layout, leat_error *err);
 
+/* Like leati_raw_create, but the pixels have any values: for a decoder that writes all of them. */
+leat_status leati_raw_allocate(leati_raw *raw, const leati_encoded *in, int64_t width, int64_t height,
+                               leati_raw_layout layout, leat_error *err);
+
 /* Makes all colours of the palette opaque black, as Pillow has the colours that a file does not define. */
 void leati_raw_black_palette(leati_raw *raw);
 

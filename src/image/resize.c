@@ -76,10 +76,12 @@ static void weights_fini(leati_weights *w) {
 
 static leat_status weights_create(leati_weights *w, int64_t outputs, int64_t taps, leat_error *err) {
     size_t count = 0;
-    *w = (leati_weights){.outputs = outputs, .taps = (taps + 3) / 4 * 4};
-    if (leati_mul_size((size_t)outputs, (size_t)w->taps, &count)) {
-        w->first = leati_calloc((size_t)outputs, sizeof *w->first);
-        w->count = leati_calloc((size_t)outputs, sizeof *w->count);
+    *w = (leati_weights){.outputs = outputs,
+                         .taps = (taps + 1) / 2 * 2,
+                         .stride = outputs + LEATI_WEIGHT_SLACK};
+    if (leati_mul_size((size_t)w->stride, (size_t)w->taps, &count)) {
+        w->first = leati_calloc((size_t)w->stride, sizeof *w->first);
+        w->count = leati_calloc((size_t)w->stride, sizeof *w->count);
         w->whole = leati_calloc(count, sizeof *w->whole);
         w->low = leati_calloc(count, sizeof *w->low);
         w->high = leati_calloc(count, sizeof *w->high);
@@ -96,8 +98,8 @@ static void round_weights(leati_weights *w, int64_t i, const double *exact) {
         const int32_t whole = (int32_t)(exact[k] < 0 ? scaled - 0.5 : scaled + 0.5);
         const int32_t low = whole & ((1 << LEATI_WEIGHT_LOW_BITS) - 1);
         w->whole[i * w->taps + k] = whole;
-        w->low[i * w->taps + k] = (int16_t)low;
-        w->high[i * w->taps + k] = (int16_t)((whole - low) / (1 << LEATI_WEIGHT_LOW_BITS));
+        w->low[leati_weight_index(w, i, k)] = (int16_t)low;
+        w->high[leati_weight_index(w, i, k)] = (int16_t)((whole - low) / (1 << LEATI_WEIGHT_LOW_BITS));
     }
 }
 
@@ -163,7 +165,7 @@ static leat_status resize_both(leati_picture *out, const leati_picture *in, cons
                                leati_weights *y, leat_error *err) {
     const int64_t first = y->first[0], last = y->first[y->outputs - 1] + y->count[y->outputs - 1];
     leati_picture between;
-    LEATI_TRY(leati_picture_create(&between, out->width, last - first, in->channels, err));
+    LEATI_TRY(leati_picture_allocate(&between, out->width, last - first, in->channels, err));
     for (int64_t i = 0; i < y->outputs; ++i) y->first[i] -= (int32_t)first;
     resize_lines(&between, in, first, x);
     resize_columns(out, &between, y);
@@ -221,7 +223,7 @@ static void divide_by_alpha(unsigned char *pixels, int64_t count) {
 static leat_status resize_with_alpha(leati_picture *out, const leati_picture *in, leati_filter filter,
                                      const leati_box *part, leat_error *err) {
     leati_picture multiplied;
-    LEATI_TRY(leati_picture_create(&multiplied, in->width, in->height, 4, err));
+    LEATI_TRY(leati_picture_allocate(&multiplied, in->width, in->height, 4, err));
     multiply_by_alpha(multiplied.pixels, in->pixels, in->width * in->height);
     leat_status status = resize_filtered(out, &multiplied, filter, part, err);
     leati_picture_fini(&multiplied);

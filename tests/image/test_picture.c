@@ -119,8 +119,11 @@ static leati_picture resized(const leati_picture *in, int64_t width, int64_t hei
 
 static void test_kernels_agree(void **state) {
     (void)state;
-    static const int64_t sizes[][4] = {{1, 1, 5, 3},    {37, 21, 16, 40},  {64, 50, 7, 7},
-                                       {13, 90, 13, 8}, {90, 13, 200, 13}, {33, 2, 1, 1}};
+    static const int64_t sizes[][4] = {{1, 1, 5, 3},       {37, 21, 16, 40},  {64, 50, 7, 7},
+                                       {13, 90, 13, 8},    {90, 13, 200, 13}, {33, 2, 1, 1},
+                                       {500, 75, 224, 45}, {301, 40, 9, 37},  {700, 3, 5, 2},
+                                       {101, 35, 100, 33}, {200, 18, 33, 17}, {2000, 2, 3, 1}};
+    static const char *const isas[] = {"avx2", NULL};
     static const int channels[] = {1, 3, 4};
     setenv("LEAT_MAX_ISA", "base", 1);
     assert_ptr_equal(leati_pass_vertical(), leati_pass_vertical_plain);
@@ -129,11 +132,42 @@ static void test_kernels_agree(void **state) {
             for (int f = 0; f < LEATI_FILTER_COUNT; ++f) {
                 leati_picture in = noise(sizes[s][0], sizes[s][1], channels[c]);
                 leati_picture a = resized(&in, sizes[s][2], sizes[s][3], (leati_filter)f, "base");
-                leati_picture b = resized(&in, sizes[s][2], sizes[s][3], (leati_filter)f, NULL);
-                assert_memory_equal(a.pixels, b.pixels, (size_t)(a.width * a.height * a.channels));
+                for (int i = 0; i < 2; ++i) {
+                    leati_picture b = resized(&in, sizes[s][2], sizes[s][3], (leati_filter)f, isas[i]);
+                    assert_memory_equal(a.pixels, b.pixels, (size_t)(a.width * a.height * a.channels));
+                    leati_picture_fini(&b);
+                }
                 leati_picture_fini(&in);
                 leati_picture_fini(&a);
-                leati_picture_fini(&b);
+            }
+}
+
+/* Checks that a resize leaves the 64 bytes behind its result alone. */
+static void check_behind(int64_t width, int64_t height, int channels, const char *isa) {
+    const leati_picture in = noise(40, 31, channels);
+    const size_t count = (size_t)(width * height * channels);
+    unsigned char *memory = malloc(count + 64);
+    assert_non_null(memory);
+    memset(memory, 0xa5, count + 64);
+    leati_picture out = {width, height, channels, memory}, freed = in;
+    setenv("LEAT_MAX_ISA", isa, 1);
+    assert_int_equal(leati_picture_resize(&out, &in, LEATI_FILTER_BILINEAR, NULL, NULL), LEAT_OK);
+    unsetenv("LEAT_MAX_ISA");
+    for (size_t i = count; i < count + 64; ++i) assert_int_equal(memory[i], 0xa5);
+    free(memory);
+    leati_picture_fini(&freed);
+}
+
+/* A result in a batch has the next sample behind it. */
+static void test_kernels_write_no_more(void **state) {
+    (void)state;
+    static const char *const isas[] = {"base", "avx2", "avx512"};
+    for (int i = 0; i < 3; ++i)
+        for (int64_t width = 1; width < 20; ++width)
+            for (int channels = 1; channels < 5; channels += channels == 1 ? 2 : 1) {
+                check_behind(width, 31, channels, isas[i]); /* the horizontal pass alone */
+                check_behind(width, 13, channels, isas[i]);
+                check_behind(40, width, channels, isas[i]); /* the vertical pass alone */
             }
 }
 
@@ -233,10 +267,11 @@ static void test_box_is_checked(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_equals_pillow),   cmocka_unit_test(test_kernels_agree),
-        cmocka_unit_test(test_no_picture),      cmocka_unit_test(test_limit_of_pixels),
-        cmocka_unit_test(test_truncated),       cmocka_unit_test(test_truncated_is_refused),
-        cmocka_unit_test(test_scaled_decoding), cmocka_unit_test(test_box_is_checked),
+        cmocka_unit_test(test_equals_pillow),         cmocka_unit_test(test_kernels_agree),
+        cmocka_unit_test(test_kernels_write_no_more), cmocka_unit_test(test_no_picture),
+        cmocka_unit_test(test_limit_of_pixels),       cmocka_unit_test(test_truncated),
+        cmocka_unit_test(test_truncated_is_refused),  cmocka_unit_test(test_scaled_decoding),
+        cmocka_unit_test(test_box_is_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -130,7 +130,7 @@ static leat_status decode_picture(const leati_records *records, const unsigned c
     leati_picture in, out = {c->width, c->height, (int)c->color, dst};
     LEATI_TRY(leati_picture_decode(&in, bytes, count, &options, err));
     leat_status status =
-        records->table ? leati_picture_create(&out, out.width, out.height, out.channels, err) : LEAT_OK;
+        records->table ? leati_picture_allocate(&out, out.width, out.height, out.channels, err) : LEAT_OK;
     if (status == LEAT_OK) status = leati_picture_fit(&out, &in, c->filter, c->fit, err);
     if (records->table && out.pixels != dst) {
         if (status == LEAT_OK) leati_image_write_scaled(&out, records->table, dst);
