@@ -283,6 +283,24 @@ static void kernels_give_the_same_bits(void **state) {
     }
 }
 
+/* The vectorized rounding to bytes is the one of the plain loop, which a short count runs. */
+static void rounding_gives_the_same_bytes(void **state) {
+    (void)state;
+    enum { COUNT = 101 };
+    static const float special[] = {-1000.0f, INFINITY, -INFINITY, -0.5f,   -0.6f, 254.5f,
+                                    255.4f,   255.6f,   1e20f,     0.4999f, 0.5f};
+    float values[COUNT];
+    unsigned char fast[COUNT], plain[COUNT];
+    leat_rng rng = leat_rng_for(3, 0, 0);
+    for (int i = 0; i < COUNT; ++i) values[i] = (float)(leat_rng_uniform(&rng) * 400 - 70);
+    for (size_t i = 0; i < sizeof special / sizeof *special; ++i) values[7 * i] = special[i];
+    leati_sample_round(fast, values, COUNT);
+    for (int i = 0; i < COUNT; ++i) leati_sample_round(plain + i, values + i, 1);
+    assert_memory_equal(plain, fast, COUNT);
+    assert_int_equal(plain[0], 0);
+    assert_int_equal(plain[7], 255);
+}
+
 /* ---- Texts ---- */
 
 static void refused(const char *steps, const char *text) {
@@ -511,6 +529,7 @@ int main(void) {
         cmocka_unit_test(statistics_are_those_of_image_data_generator),
         cmocka_unit_test(whitening_is_an_inverse_square_root),
         cmocka_unit_test(kernels_give_the_same_bits),
+        cmocka_unit_test(rounding_gives_the_same_bytes),
         cmocka_unit_test(texts_of_steps),
         cmocka_unit_test(numbers_can_be_predicted),
         cmocka_unit_test(ranges_are_those_of_the_arguments),

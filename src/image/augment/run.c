@@ -251,10 +251,7 @@ static void write_bytes(const leati_work *work, unsigned char *dst) {
         memcpy(dst, work->bytes, (size_t)count);
         return;
     }
-    for (int64_t i = 0; i < count; ++i) {
-        const float value = work->pixels[i] + 0.5f;
-        dst[i] = (unsigned char)(int)(value < 0 ? 0 : value > 255 ? 255 : value);
-    }
+    leati_sample_round(dst, work->pixels, count);
 }
 
 static void write_floats(const leati_work *work, double scale, float *dst) {

@@ -143,3 +143,14 @@ leati_sample_kernel *leati_sample_choose(void) {
 #endif
     return leati_sample_plain;
 }
+
+void leati_sample_round(unsigned char *dst, const float *values, int64_t count) {
+    int64_t i = 0;
+#if defined(__x86_64__)
+    if (leati_cpu_best_isa() >= LEATI_CPU_AVX2) i = leati_sample_round_avx2(dst, values, count);
+#endif
+    for (; i < count; ++i) {
+        const float value = values[i] + 0.5f;
+        dst[i] = (unsigned char)(int)(value < 0 ? 0 : value > 255 ? 255 : value);
+    }
+}

@@ -44,6 +44,11 @@ typedef struct leati_sample_job {
 typedef void leati_sample_kernel(const leati_sample_job *job);
 leati_sample_kernel leati_sample_plain, leati_sample_avx2;
 
+/* Rounds values to bytes. */
+void leati_sample_round(unsigned char *dst, const float *values, int64_t count);
+/* Rounds the first values with AVX2; returns their number. */
+int64_t leati_sample_round_avx2(unsigned char *dst, const float *values, int64_t count);
+
 /* Computes `count` pixels of a line of the result, from column x on. */
 void leati_sample_span(const leati_sample_job *job, int64_t y, int64_t x, int64_t count);
 
