@@ -6,18 +6,18 @@
 
 BUILD is a folder with `leat` and `libleat.so`; FOLDER has JPEGs, such as bench/pictures.py make writes.  All programs decode
 and resize to 224x224 RGB, flip, rotate by up to 15 degrees, zoom by up to 10 % and change the brightness by up to 20 %, in
-batches of 64, and take turns in each round; the figures are medians, in pictures per second.  --keras231 names a Python with
+batches of 64, and take turns in each round; the figures are median pictures per second and the least CPU time (cpu_time.py).  --keras231 names a Python with
 Keras 2.3.1, whose OrderedEnqueuer has as many processes.  `augmenting alone` leaves out reading and decoding: one picture in
 memory, one core, microseconds of CPU time for each.  Needs NumPy, Pillow, PyTorch and torchvision.
 """
 
 import argparse
-import json
 import pathlib
-import statistics
 import subprocess
+import sys
 import time
 
+import cpu_time
 import numpy as np
 from PIL import Image
 
@@ -56,14 +56,11 @@ class Augmented(Pictures):
 
 
 def run_torch(paths, workers):
+    import torch
     from torch.utils.data import DataLoader
+    torch.set_num_threads(1)
     loader = DataLoader(Augmented(paths), batch_size=BATCH, num_workers=workers, persistent_workers=True)
-    for _ in loader:  # starts the workers
-        pass
-    start = time.perf_counter()
-    for _ in loader:
-        pass
-    return len(paths) / (time.perf_counter() - start)
+    return cpu_time.measure(loader, len(paths))
 
 
 KERAS = """
@@ -71,6 +68,8 @@ import sys, time
 import numpy as np
 from keras_preprocessing.image import ImageDataGenerator
 folder, count, workers, alone = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4] == "alone"
+sys.path.insert(0, sys.argv[5])
+import cpu_time
 generator = ImageDataGenerator(horizontal_flip=True, rotation_range=15, zoom_range=0.1, brightness_range=(0.8, 1.2))
 if alone:
     picture = np.random.RandomState(0).randint(0, 256, (224, 224, 3)).astype("float32")
@@ -82,13 +81,14 @@ if alone:
 import keras
 flow = generator.flow_from_directory(folder, (224, 224), batch_size=64, interpolation="bilinear", seed=1)
 queue = keras.utils.OrderedEnqueuer(flow, use_multiprocessing=True)
-queue.start(workers=workers, max_queue_size=10)
+queue.start(workers=workers, max_queue_size=2)
 batches = queue.get()
-next(batches)
-start, seen = time.time(), 0
+for _ in range(4):
+    next(batches)
+cpu, start, seen = cpu_time.used(), time.perf_counter(), 0
 while seen < count:
     seen += len(next(batches)[0])
-print(seen / (time.time() - start), flush=True)
+print(seen / (time.perf_counter() - start), 1e6 * (cpu_time.used() - cpu) / seen, flush=True)
 queue.stop()
 """
 
@@ -96,8 +96,9 @@ AUGMENT = "&augment=flip,rotate(15),zoom(0.1),brightness(0.2)"
 
 
 def run_keras(python, folder, count, workers, what="feed"):
-    command = [python, "-c", KERAS, str(folder), str(count), str(workers), what]
-    return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()[-1])
+    command = [python, "-c", KERAS, str(folder), str(count), str(workers), what, str(pathlib.Path(__file__).parent)]
+    out = subprocess.run(command, capture_output=True, text=True, check=True, timeout=200).stdout
+    return tuple(float(word) for word in out.splitlines()[-1].split())
 
 
 def augment_torch(count):
@@ -131,11 +132,7 @@ def augment_leat(library, count):
 
 def run_leat(leat, folder, count, workers, options=""):
     spec = f"images:{folder}?size={SIZE[0]}x{SIZE[1]}{options}"
-    command = [leat, "feed", "bench", spec, "--batch-size", str(BATCH), "--workers", str(workers), "--passes", "3",
-               "--shuffle", "none", "--json"]
-    start = time.perf_counter()
-    json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-    return 3 * count / (time.perf_counter() - start)  # with the start of the process and the list of files
+    return cpu_time.run_leat(leat, spec, count, workers, BATCH, 2)
 
 
 def main():
@@ -156,20 +153,26 @@ def main():
     }
     alone = {
         "leat": lambda: augment_leat(f"{arguments.build}/libleat.so", 500),
-        "torchvision v2": lambda: augment_torch(200),
+        "torchvision v2": lambda: augment_torch(100),
     }
     if keras:
-        runs["Keras 2.3.1"] = lambda: run_keras(keras, folder, len(paths) // 4, workers)
-        alone["Keras 2.3.1"] = lambda: run_keras(keras, folder, 0, 1, "alone")
+        runs["Keras 2.3.1"] = lambda: run_keras(keras, folder, 4 * BATCH, workers)
+        alone["Keras 2.3.1"] = lambda: run_keras(keras, folder, 0, 1, "alone")[0]
     results, times = ({name: [] for name in table} for table in (runs, alone))
     for _ in range(arguments.rounds):
-        for name, run in runs.items():
-            results[name].append(run())
         for name, run in alone.items():
             times[name].append(1e6 * run())
-    for name, values in results.items():
-        print(f"{name:24} {statistics.median(values):8.0f} pictures/s")
-    print("augmenting alone: " + ", ".join(f"{name} {statistics.median(values):.0f} us" for name, values in times.items()))
+        print("augmenting alone: " + ", ".join(f"{name} {taken[-1]:.0f} us" for name, taken in times.items()), flush=True)
+        for name, run in runs.items():
+            try:
+                results[name].append(run())
+                print(f"  {name}: %.0f pictures/s, %.0f us CPU each" % results[name][-1], flush=True)
+            except subprocess.SubprocessError as error:
+                print(f"  {name}: left out: {error}"[-200:], file=sys.stderr)
+    cpu_time.print_table({name: pairs for name, pairs in results.items() if pairs}, "leat")
+    least = {name: min(taken) for name, taken in times.items()}
+    print("augmenting alone: " + ", ".join(
+        f"{name} {taken:.0f} us ({taken / least['leat']:.1f} x leat)" for name, taken in least.items()))
 
 
 if __name__ == "__main__":

@@ -2,6 +2,8 @@
 /* What a feed of JPEGs cannot exceed: libjpeg-turbo called directly, and leat's resize, on some threads.
  *
  *     bench_decode THREADS PASSES FILE...      prints pictures per second
+ *     bench_decode cpu ROUNDS FILE...          prints microseconds of one thread's CPU time per picture, the least of
+ *                                              some rounds, of decoding alone, with a resize, and by leat's functions
  *
  * Each thread reads every THREADS-th file into one buffer, decodes it to RGB line by line and resizes it to 224x224.
  * There is no queue, no order, no label, no limit of pixels and no message that names a file. */
@@ -52,6 +54,56 @@ static bool decode(leati_picture *out, const unsigned char *data, size_t bytes) 
     return out->pixels != NULL;
 }
 
+/* ---- CPU time of one thread ---- */
+
+typedef enum way { BARE_DECODE, BARE_RESIZE, LEAT_DECODE, LEAT_RESIZE, WAY_COUNT } way;
+
+static const char *const way_names[WAY_COUNT] = {"libjpeg-turbo alone", "libjpeg-turbo, leat's resize",
+                                                 "leat's decode", "leat's decode and resize"};
+
+static double cpu_seconds(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Goes over all files in one way; returns the seconds for each file. */
+static double measure(way w, char **files, int count, unsigned char *file, unsigned char *pixels) {
+    const leati_picture_options rgb = {.color = LEATI_COLOR_RGB};
+    const double start = cpu_seconds();
+    for (int i = 0; i < count; ++i) {
+        leati_picture in, out = {SIDE, SIDE, 3, pixels};
+        const size_t bytes = read_file(file, files[i]);
+        const bool is_leat = w == LEAT_DECODE || w == LEAT_RESIZE;
+        if (is_leat ? leati_picture_decode(&in, file, bytes, &rgb, NULL) != LEAT_OK
+                    : !decode(&in, file, bytes))
+            continue;
+        if (w == BARE_RESIZE || w == LEAT_RESIZE)
+            (void)leati_picture_fit(&out, &in, LEATI_FILTER_BILINEAR, LEATI_FIT_STRETCH, NULL);
+        if (is_leat)
+            leati_picture_fini(&in);
+        else
+            free(in.pixels);
+    }
+    return (cpu_seconds() - start) / count;
+}
+
+static int compare(int rounds, char **files, int count) {
+    double least[WAY_COUNT] = {0};
+    unsigned char *file = malloc(MOST_BYTES), *pixels = malloc((size_t)3 * SIDE * SIDE + LEATI_PICTURE_SLACK);
+    for (int i = 0; file && pixels && i < rounds; ++i)
+        for (int w = 0; w < WAY_COUNT; ++w) {
+            const double seconds = measure((way)w, files, count, file, pixels);
+            if (i == 0 || seconds < least[w]) least[w] = seconds;
+        }
+    for (int w = 0; w < WAY_COUNT; ++w) printf("%-30s %7.1f us\n", way_names[w], 1e6 * least[w]);
+    free(file);
+    free(pixels);
+    return 0;
+}
+
+/* ---- Pictures per second ---- */
+
 static void *run(void *argument) {
     work *w = argument;
     unsigned char *file = malloc(MOST_BYTES), *pixels = malloc((size_t)3 * SIDE * SIDE + LEATI_PICTURE_SLACK);
@@ -80,7 +132,8 @@ int main(int count, char **words) {
     pthread_t threads[MOST_THREADS];
     work parts[MOST_THREADS];
     int64_t done = 0;
-    if (count < 4) return fprintf(stderr, "usage: bench_decode THREADS PASSES FILE...\n"), 2;
+    if (count < 4) return fprintf(stderr, "usage: bench_decode THREADS|cpu PASSES FILE...\n"), 2;
+    if (strcmp(words[1], "cpu") == 0) return compare(atoi(words[2]), words + 3, count - 3);
     int wanted = atoi(words[1]);
     if (wanted < 1 || wanted > MOST_THREADS) return fprintf(stderr, "expected 1 to 64 threads\n"), 2;
     const double start = now();

@@ -17,17 +17,19 @@ warm workers and with the files in the page cache.  leat's figure includes the s
 pixels a program makes: Pillow's, its own antialiased ones, or TensorFlow's, which do not smooth.
 
 `bare` is bench_decode: libjpeg-turbo called directly and leat's resize on as many threads, without a feed.
+
+CPU time is that of all threads and processes, without their start: the least of the rounds.  On a machine that others use too,
+it is the figure to compare.
 """
 
 import argparse
-import json
 import os
 import pathlib
 import random
-import statistics
 import subprocess
 import sys
-import time
+
+import cpu_time
 
 SIZE, BATCH = 224, 64
 
@@ -207,15 +209,9 @@ PEERS = {
 
 
 def run_peer(name, folder, workers, small):
-    """Runs two passes, of which the second counts; prints pictures per second."""
+    """Runs two passes, of which the second counts; prints pictures per second and CPU time."""
     paths = [str(path) for path in sorted(folder.rglob("*.png" if small else "*.jpg"))]
-    batches = PEERS[name][0](paths, str(folder), workers, small)
-    for _ in batches:
-        pass
-    start = time.perf_counter()
-    for _ in batches:
-        pass
-    print(len(paths) / (time.perf_counter() - start))
+    print(*cpu_time.measure(PEERS[name][0](paths, str(folder), workers, small), len(paths)))
 
 
 # ---- Rounds ----
@@ -229,28 +225,28 @@ def start_peer(name, arguments):
     lines = result.stdout.strip().splitlines()
     if result.returncode != 0 or not lines:
         raise RuntimeError((result.stderr.strip().splitlines() or ["no output"])[-1])
-    return float(lines[-1])
+    return tuple(float(word) for word in lines[-1].split())
 
 
 def run_leat(arguments, count, options, passes):
     size = "28x28&color=grayscale" if arguments.what == "png" else f"{SIZE}x{SIZE}"
-    command = [f"{arguments.build}/leat", "feed", "bench", f"images:{arguments.folder}?size={size}{options}"]
-    command += ["--batch-size", str(BATCH), "--workers", str(arguments.workers), "--passes", str(passes)]
-    start = time.perf_counter()
-    result = subprocess.run([*command, "--shuffle", "none", "--json"], capture_output=True, text=True, check=True)
-    json.loads(result.stdout)
-    return passes * count / (time.perf_counter() - start)
+    spec = f"images:{arguments.folder}?size={size}{options}"
+    return cpu_time.run_leat(f"{arguments.build}/leat", spec, count, arguments.workers, BATCH, passes)
 
 
 def run_bare(arguments, paths, passes):
-    command = [f"{arguments.build}/bench_decode", str(arguments.workers), str(passes), *map(str, paths)]
-    return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    program = f"{arguments.build}/bench_decode"
+    _, cpu, rate = cpu_time.run([program, arguments.workers, passes, *paths])
+    return float(rate), 1e6 * cpu / (passes * len(paths))
 
 
 def compare(arguments):
     small = arguments.what == "png"
     paths = sorted(pathlib.Path(arguments.folder).rglob("*.png" if small else "*.jpg"))
     passes = 1 if small else 2
+    if arguments.only:
+        for name in [name for name in PEERS if not any(word in name for word in arguments.only.split(","))]:
+            del PEERS[name]
     runs = {"leat": (lambda: run_leat(arguments, len(paths), "", passes), "Pillow's")}
     if not small:
         runs["leat, decode=scaled"] = (lambda: run_leat(arguments, len(paths), "&decode=scaled", passes), "its own")
@@ -262,17 +258,13 @@ def compare(arguments):
         print(f"round {number + 1}, load {os.getloadavg()[0]:.1f}", flush=True)
         for name, (run, _) in list(runs.items()):
             try:
-                value = run()
-                results.setdefault(name, []).append(value)
-                print(f"  {name}: {results[name][-1]:.0f}", flush=True)
+                results.setdefault(name, []).append(run())
+                print(f"  {name}: %.0f pictures/s, %.0f us CPU each" % results[name][-1], flush=True)
             except (RuntimeError, subprocess.CalledProcessError) as error:
                 print(f"  {name}: left out: {error}"[:200], flush=True)
                 del runs[name]
-    base = statistics.median(results["leat"])
-    for name, values in results.items():
-        middle = statistics.median(values)
-        rounds = ", ".join(f"{value:.0f}" for value in values)
-        print(f"{name:38} {middle:7.0f} pictures/s   leat {base / middle:5.2f} x   {runs[name][1]:14} ({rounds})")
+                results.pop(name, None)
+    cpu_time.print_table(results, "leat", {name: pixels for name, (_, pixels) in runs.items()})
 
 
 def main():
@@ -285,6 +277,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--pixels", help="an idx file with pictures, .gz")
+    parser.add_argument("--only", help="parts of the names of the peers to run, such as tf,Keras")
     parser.add_argument("--name", help=argparse.SUPPRESS)
     parser.add_argument("--small", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()

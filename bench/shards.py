@@ -2,32 +2,28 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures `tar:` and `tfrecord:` beside webdataset and tf.data: shards of JPEGs, decoded and resized, in batches.
 
-    bench/shards.py build/release/leat [--count 2000] [--rounds 5] [--workers 2]
+    bench/shards.py build/release/leat PICTURES [--rounds 2] [--workers 2]
 
-Needs Pillow, NumPy and webdataset with PyTorch, or TensorFlow; a peer that is missing is left out.  The pictures are those of
-bench/pictures.py, in 8 shards.  leat, webdataset (by Pillow) resize to 224x224 by Pillow's bilinear filter; tf.data decodes
+PICTURES is a folder of JPEGs, such as bench/pictures.py make writes; they are put into 8 shards.
+Needs Pillow, NumPy and webdataset with PyTorch, or TensorFlow; a peer that is missing is left out.  leat, webdataset (by Pillow) resize to 224x224 by Pillow's bilinear filter; tf.data decodes
 and resizes by its own, without smoothing.  All shuffle: leat over all shards, the peers by a buffer of 1000 samples.  The
-programs take turns in each round; the figures are medians of the rounds, in pictures per second.
+programs take turns in each round; the figures are median pictures per second and the least CPU time (cpu_time.py).
 """
 
 import argparse
 import pathlib
-import statistics
-import subprocess
 import tarfile
 import tempfile
-import time
 
+import cpu_time
 import numpy as np
 from PIL import Image
-from pictures import make_pictures
 
 SIZE, BATCH, SHARDS = (224, 224), 64, 8
 
 
-def make_shards(folder, count):
-    make_pictures(folder / "p", count)
-    paths = sorted((folder / "p").rglob("*.jpg"), key=lambda path: path.name)
+def make_shards(folder, pictures):
+    paths = sorted(pathlib.Path(pictures).rglob("*.jpg"), key=lambda path: path.name)
     for k in range(SHARDS):
         with tarfile.open(folder / f"t-{k}.tar", "w") as tar:
             for i, path in enumerate(paths[k::SHARDS]):
@@ -48,10 +44,7 @@ def make_records(tf, folder, paths):
 
 
 def run_leat(leat, spec, count, workers):
-    command = [leat, "feed", "bench", spec, "--workers", str(workers), "--batch-size", str(BATCH), "--passes", "3", "--json"]
-    start = time.perf_counter()
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    return 3 * count / (time.perf_counter() - start)  # with the start of the process and the index
+    return cpu_time.run_leat(leat, spec, count, workers, BATCH, 2, "auto")
 
 
 def prepare(sample):
@@ -61,15 +54,11 @@ def prepare(sample):
 def run_webdataset(folder, count, workers):
     import torch
     import webdataset
+    torch.set_num_threads(1)
     data = webdataset.WebDataset(str(folder / f"t-{{0..{SHARDS - 1}}}.tar"), shardshuffle=SHARDS).shuffle(1000)
     loader = torch.utils.data.DataLoader(data.decode("pil").to_tuple("jpg", "cls").map(prepare), batch_size=BATCH,
                                          num_workers=workers, persistent_workers=workers > 0)
-    for _ in loader:  # starts the workers
-        pass
-    start = time.perf_counter()
-    for _ in loader:
-        pass
-    return count / (time.perf_counter() - start)
+    return cpu_time.measure(loader, count)
 
 
 def run_tf(tf, folder, count, workers):
@@ -81,25 +70,20 @@ def run_tf(tf, folder, count, workers):
 
     data = tf.data.TFRecordDataset([str(folder / f"t-{k}.tfrecord") for k in range(SHARDS)])
     data = data.shuffle(1000).map(read, num_parallel_calls=workers).batch(BATCH).prefetch(2)
-    for _ in data:
-        pass
-    start = time.perf_counter()
-    for _ in data:
-        pass
-    return count / (time.perf_counter() - start)
+    return cpu_time.measure(data, count)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("leat")
-    parser.add_argument("--count", type=int, default=2000)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("pictures")
+    parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--workers", type=int, default=2)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
-        folder, workers, count = pathlib.Path(name), arguments.workers, arguments.count
-        (folder / "p").mkdir()
-        paths = make_shards(folder, count)
+        folder, workers = pathlib.Path(name), arguments.workers
+        paths = make_shards(folder, arguments.pictures)
+        count = len(paths)
         spec = "tar:" + ",".join(str(folder / f"t-{k}.tar") for k in range(SHARDS)) + "?size=224x224"
         programs = {"leat tar:": lambda: run_leat(arguments.leat, spec, count, workers)}
         try:
@@ -115,14 +99,12 @@ def main():
             programs["tf.data TFRecord"] = lambda: run_tf(tf, folder, count, workers)
         except ImportError as error:
             print(f"tf.data is left out: {error}")
-        figures = {name: [] for name in programs}
+        results = {name: [] for name in programs}
         for _ in range(arguments.rounds):
             for name, run in programs.items():
-                figures[name].append(run())
-        base = statistics.median(figures["leat tar:"])
-        for name, values in figures.items():
-            middle = statistics.median(values)
-            print(f"{name:18} {middle:8.0f} pictures/s   {middle / base:5.2f} x leat tar:")
+                results[name].append(run())
+                print(f"  {name}: %.0f pictures/s, %.0f us CPU each" % results[name][-1], flush=True)
+        cpu_time.print_table(results, "leat tar:")
 
 
 if __name__ == "__main__":
