@@ -302,7 +302,10 @@ class _Stream(_Native):
         self._iterator = self._first = None
         if self._owns and self._feed.kind == "thread":
             closing = threading.Thread(target=self._feed.close, name="leat-close", daemon=True)
-            closing.start()
+            try:
+                closing.start()
+            except RuntimeError:
+                return  # The program is ending: Python 3.12 and later start no more threads.
             closing.join(_END_SECONDS)
         elif self._owns:
             self._feed.close()

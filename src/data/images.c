@@ -18,9 +18,9 @@ typedef struct images {
     leat_batch_spec spec;
     leati_image_choices choices; /* its texts are not used after the source is opened */
     leati_image_list list;
-    leat_augment *augment;  /* NULL: samples are not augmented */
-    float *table;           /* the scaled values of all 256 bytes; NULL: pictures are uint8 */
-    int64_t *sizes;         /* of leat_source_note_sizes; borrowed */
+    leat_augment *augment; /* NULL: samples are not augmented */
+    float *table;          /* the scaled values of all 256 bytes; NULL: pictures are uint8 */
+    int64_t *sizes;        /* of leat_source_note_sizes; borrowed */
     char **masks; /* the path of each picture's mask; NULL: the targets are labels, or there are none */
     _Atomic int64_t warned; /* bad pictures that this process has left out */
 } images;

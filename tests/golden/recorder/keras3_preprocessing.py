@@ -258,7 +258,7 @@ def spectrograms():
     mel("hamming", 61, fft_length=30, sequence_length=21, sequence_stride=10, window="hamming", min_freq=50.0,
         max_freq=450.0, top_db=12.0, ref_power=3.0, min_power=1e-8, mag_exp=1.0)
     mel("powers", 24, trains=True, fft_length=16, sequence_stride=8, sequence_length=12, window=None, power_to_db=False,
-        mag_exp=1.0)
+        mag_exp=2.0)
     stft("log", (30, 2), frame_length=8)
     stft("magnitude", (30, 2), mode="magnitude", frame_length=7, frame_step=3, padding="same", expand_dims=True)
     stft("psd", (30, 1), mode="psd", frame_length=8, fft_length=10, frame_step=5)
