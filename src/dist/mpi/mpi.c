@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,9 @@
 
 /* The largest piece of a request, in bytes: MPI counts in int, and between pieces the thread watches the ranks. */
 enum { PIECE = 1 << 28, TAG = 1 };
+/* Sums are cut into pieces of so many bytes, of which several are under way: pieces stay in the cache, and the next
+ * ones hide the latency of a network. */
+enum { SUM_PIECE = 1 << 19, SUM_WINDOW = 16 };
 /* The largest piece of a sum in bfloat16, in floats. */
 enum { HALF_PIECE = 1 << 22 };
 
@@ -35,9 +39,10 @@ typedef struct mpi_dist {
     leati_mpi mpi;
     bool owns_mpi; /* this communicator has initialized MPI */
     int64_t timeout_ms;
-    leati_watch watch; /* used by the thread */
-    uint16_t *halves;  /* of the thread: for sums in bfloat16; NULL: none yet */
-    size_t half_count; /* elements of `halves` */
+    leati_watch watch;   /* used by the thread */
+    uint16_t *halves;    /* of the thread: for sums in bfloat16; NULL: none yet */
+    size_t half_count;   /* elements of `halves` */
+    _Atomic int waiting; /* number of threads of the program that wait for a request */
     pthread_t thread;
     pthread_mutex_t lock; /* guards the members below, and `done` of requests */
     pthread_cond_t changed;
@@ -56,17 +61,20 @@ static leat_status fail_mpi(mpi_dist *d, int code, const char *call, leat_error 
     return leati_fail(err, LEAT_EIO, "%s: %s: %s", d->mpi.calls->title, call, text);
 }
 
-/* Waits for a request of MPI: first it yields, then it sleeps for short times, since the ranks may be more than the
- * cores. */
+/* Waits for a request of MPI, which makes progress only while it is tested.  While the program waits as well, its core
+ * is free, so the thread tests without a pause, but yields, since the ranks may be more than the cores.  Otherwise, and
+ * if a rank is late, the thread sleeps for short times, since the program computes on its core. */
 static leat_status await(mpi_dist *d, leati_mpi_request *request, const char *call, leat_error *err) {
     enum { yields = 200, pause_ns = 50000 };
+    const int64_t eager_until_ns = leati_now_ns() + 100000000;
     const struct timespec pause = {.tv_nsec = pause_ns};
     for (int turn = 0;; ++turn) {
         bool done = false;
         int code = d->mpi.calls->test(&d->mpi, request, &done);
         if (code) return fail_mpi(d, code, call, err);
         if (done) return LEAT_OK;
-        if (turn < yields)
+        const bool is_awaited = atomic_load_explicit(&d->waiting, memory_order_relaxed) > 0;
+        if (turn < yields || (is_awaited && leati_now_ns() < eager_until_ns))
             (void)sched_yield();
         else
             (void)nanosleep(&pause, NULL);
@@ -138,11 +146,30 @@ static leat_status reduce_halves(mpi_dist *d, float *values, size_t count, leat_
     return LEAT_OK;
 }
 
+/* Adds up floats of all ranks. */
+static leat_status reduce(mpi_dist *d, const leati_dist_request *request, leat_error *err) {
+    const size_t count =
+        request->bytes / SUM_PIECE + (request->bytes % SUM_PIECE != 0 || request->bytes == 0);
+    leati_mpi_request pieces[SUM_WINDOW];
+    for (size_t begun = 0, done = 0; done < count; ++done) {
+        for (; begun < count && begun < done + SUM_WINDOW; ++begun) {
+            const size_t offset = begun * SUM_PIECE, rest = request->bytes - offset;
+            leati_mpi_request *piece = &pieces[begun % SUM_WINDOW];
+            *piece = (leati_mpi_request){0};
+            int code = begin_piece(d, request, offset, (int)(rest < SUM_PIECE ? rest : SUM_PIECE), piece);
+            if (code) return fail_mpi(d, code, "MPI_Iallreduce", err);
+        }
+        LEATI_TRY(await(d, &pieces[done % SUM_WINDOW], "MPI_Iallreduce", err));
+    }
+    return LEAT_OK;
+}
+
 static leat_status execute(mpi_dist *d, const leati_dist_request *request, leat_error *err) {
     static const char *const names[] = {"MPI_Iallreduce", "MPI_Ialltoall", "MPI_Iallgather", "MPI_Ibcast",
                                         "MPI_Isend",      "MPI_Irecv",     "MPI_Ibarrier"};
     if (request->op == LEATI_DIST_ALL_REDUCE_BF16)
         return reduce_halves(d, request->data, request->bytes / sizeof(float), err);
+    if (request->op == LEATI_DIST_ALL_REDUCE) return reduce(d, request, err);
     bool is_whole = request->op == LEATI_DIST_ALL_GATHER || request->op == LEATI_DIST_BARRIER;
     if (request->op == LEATI_DIST_ALL_GATHER && request->bytes > INT_MAX)
         return leati_fail(err, LEAT_ENOTSUP, "at most %d bytes of each rank can be gathered", INT_MAX);
@@ -307,7 +334,9 @@ static void start(leat_dist *dist, leati_dist_request *request) {
 static leat_status wait(leat_dist *dist, leati_dist_request *request, leat_error *err) {
     mpi_dist *d = (mpi_dist *)dist;
     pthread_mutex_lock(&d->lock);
+    atomic_fetch_add_explicit(&d->waiting, 1, memory_order_relaxed);
     while (!request->done && d->stage != ENDED) pthread_cond_wait(&d->changed, &d->lock);
+    atomic_fetch_sub_explicit(&d->waiting, 1, memory_order_relaxed);
     leat_status status = d->status;
     if (status != LEAT_OK && err) *err = d->failure;
     pthread_mutex_unlock(&d->lock);
