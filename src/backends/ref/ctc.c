@@ -40,8 +40,9 @@ static bool skips(const sample *s, int64_t state) {
 static void normalize(const sample *s) {
     for (int64_t t = 0; t < s->steps; ++t) {
         const float *x = s->logits + t * s->classes;
-        double high = (double)x[0], sum = 0;
-        for (int64_t c = 1; c < s->classes; ++c) high = fmax(high, (double)x[c]);
+        float largest = x[0]; /* a float: GCC 12 for 64-bit Arm fails to vectorize this loop with a double */
+        for (int64_t c = 1; c < s->classes; ++c) largest = fmaxf(largest, x[c]);
+        double high = (double)largest, sum = 0;
         for (int64_t c = 0; c < s->classes; ++c) sum += exp((double)x[c] - high);
         s->norm[t] = high + log(sum);
     }
