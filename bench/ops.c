@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Times single ops at the shapes of the benchmark models, on every implementation that accepts them:
- *     bench_ops [--threads N] [--ref] [--cpu] [WORD...]        (only cases whose name has a WORD)
+ *     bench_ops [--threads N] [--ref] [--cpu] [--json] [WORD...]        (only cases whose name has a WORD)
  * It prints one line per implementation, and another one with packed weights where the implementation packs: case,
  * implementation, fastest and median microseconds, and GFLOP/s or GB/s of the fastest run.  --cpu counts CPU time,
- * which is more reliable for one thread on a busy machine. */
+ * which is more reliable for one thread on a busy machine.  --json prints the same as lines of JSON, with the bytes
+ * that a run reads and writes: bench/kernels.py draws a table of them. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -497,7 +498,7 @@ static const bench_case cases[] = {
 
 typedef struct buffers {
     void *args[LEATI_MAX_INPUTS + LEATI_MAX_OUTPUTS];
-    size_t bytes;
+    size_t read, written; /* bytes */
 } buffers;
 
 static void die(const char *what, const leat_error *err) {
@@ -518,7 +519,7 @@ static int by_value(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-static bool count_processor_time;
+static bool count_processor_time, print_json;
 static leati_thread_pool *pool;
 
 static int64_t clock_ns(void) {
@@ -562,16 +563,31 @@ static buffers make_buffers(const leati_task *task, const leati_kernel *kernel, 
         b.args[i] = filled(bytes, &rng);
         if (task->op == LEATI_OP_POOLING_BWD && i == 3 && bytes)
             memset(b.args[i], 0, bytes); /* the maximum is the first element of each window */
-        b.bytes += bytes;
+        b.read += bytes;
     }
     for (int i = 0; i < task->output_count; i++) {
         size_t bytes =
             kernel->output_bytes[i] ? kernel->output_bytes[i] : leati_desc_bytes(&task->outputs[i]);
         if (task->unused >> i & 1) continue;
         b.args[task->input_count + i] = filled(bytes, &rng);
-        b.bytes += bytes;
+        b.written += bytes;
     }
     return b;
+}
+
+static void print_time(const bench_case *c, const char *implementation, bool packed, double ns, double median,
+                       const buffers *b) {
+    if (print_json)
+        printf("{\"case\": \"%s\", \"op\": \"%s\", \"kernel\": \"%s\", \"packed\": %s, \"ns\": %.1f, "
+               "\"median\": %.1f, "
+               "\"flops\": %.0f, \"read\": %zu, \"written\": %zu}\n",
+               c->name, leati_op_descriptor_of(c->op)->name, implementation, packed ? "true" : "false", ns,
+               median, c->flops, b->read, b->written);
+    else
+        printf("%-36s %-24s %-7s %10.2f %10.2f us %8.1f %s\n", c->name, implementation,
+               packed ? "packed" : "", ns / 1e3, median / 1e3,
+               (c->flops > 0 ? c->flops : (double)(b->read + b->written)) / ns,
+               c->flops > 0 ? "GF/s" : "GB/s");
 }
 
 static void bench_implementation(const bench_case *c, leati_task *task,
@@ -592,7 +608,7 @@ static void bench_implementation(const bench_case *c, leati_task *task,
     }
     if (implementation->prepare(task, &kernel, why, &err) != LEAT_OK) die(c->name, &err);
     if (!kernel.run) {
-        printf("%-36s declined: %s\n", c->name, why);
+        if (!print_json) printf("%-36s declined: %s\n", c->name, why);
     } else {
         buffers b = make_buffers(task, &kernel, task->forward);
         void *scratch = leati_calloc_aligned(kernel.scratch_bytes + 64);
@@ -600,9 +616,7 @@ static void bench_implementation(const bench_case *c, leati_task *task,
         for (int kept = 0; kept <= (pack != NULL); kept++) {
             double ns, median;
             time_kernel(&kernel, b.args, scratch, kept ? pack : NULL, &ns, &median);
-            printf("%-36s %-24s %-7s %10.2f %10.2f us %8.1f %s\n", c->name, kernel.implementation,
-                   kept ? "packed" : "", ns / 1e3, median / 1e3,
-                   (c->flops > 0 ? c->flops : (double)b.bytes) / ns, c->flops > 0 ? "GF/s" : "GB/s");
+            print_time(c, kernel.implementation, kept, ns, median, &b);
         }
         leati_free(pack);
         for (int i = 0; i < task->input_count + task->output_count; i++) leati_free(b.args[i]);
@@ -656,10 +670,12 @@ int main(int argc, char **argv) {
             with_ref = true;
         else if (strcmp(argv[first], "--cpu") == 0)
             count_processor_time = true;
+        else if (strcmp(argv[first], "--json") == 0)
+            print_json = true;
         else if (strcmp(argv[first], "--threads") == 0 && first + 1 < argc)
             threads = atoi(argv[++first]);
         else
-            return fprintf(stderr, "usage: bench_ops [--threads N] [--ref] [--cpu] [WORD...]\n"), 2;
+            return fprintf(stderr, "usage: bench_ops [--threads N] [--ref] [--cpu] [--json] [WORD...]\n"), 2;
     }
     if (threads < 1) return fprintf(stderr, "bench_ops: expected --threads >= 1\n"), 2;
     leat_error err = {0};

@@ -34,12 +34,13 @@ LEATI_INLINE double row_extreme(const float *from, int64_t count, bool maximum) 
     double best = (double)from[0];
     int64_t i = 0;
     if (count >= LEATI_LANES) {
-        float lanes[LEATI_LANES];
         vf acc = v_load(from);
         for (i = LEATI_LANES; i + LEATI_LANES <= count; i += LEATI_LANES)
             acc = v_extreme(acc, v_load(from + i), maximum);
-        v_store(lanes, acc);
-        for (int k = 0; k < LEATI_LANES; k++) best = extreme_of(best, (double)lanes[k], maximum);
+#define FOLD(a, b) v_extreme(a, b, maximum)
+        V_FOLD_LANES(acc, FOLD);
+#undef FOLD
+        best = (double)acc[0];
     }
     for (; i < count; i++) best = extreme_of(best, (double)from[i], maximum);
     return best;

@@ -20,14 +20,12 @@ LEATI_INLINE vf v_exp_below(vf x) {
 
 /* Returns the maximum of a row of at least one element; NaN is ignored unless it comes first. */
 static float row_maximum(const float *x, int64_t count) {
-    float lanes[LEATI_LANES], maximum = x[0];
+    float maximum = x[0];
     int64_t i = 0;
     if (count >= LEATI_LANES) {
         vf acc = v_all(maximum);
         for (; i + LEATI_LANES <= count; i += LEATI_LANES) acc = v_max(acc, v_load(x + i));
-        v_store(lanes, acc);
-        for (int k = 0; k < LEATI_LANES; k++)
-            if (lanes[k] > maximum) maximum = lanes[k];
+        maximum = v_largest(acc);
     }
     for (; i < count; i++)
         if (x[i] > maximum) maximum = x[i];
@@ -185,12 +183,9 @@ static int32_t row_argmax(const float *x, int64_t count) {
     float maximum = -INFINITY;
     for (int64_t i = 0; i < count; i += SOFTMAX_STRETCH) {
         int64_t stop = count - i < SOFTMAX_STRETCH ? count : i + SOFTMAX_STRETCH, j = i;
-        float lanes[LEATI_LANES], best = maximum;
         vf acc = v_all(maximum);
         for (; j + LEATI_LANES <= stop; j += LEATI_LANES) acc = v_max(acc, v_load(x + j));
-        v_store(lanes, acc);
-        for (int k = 0; k < LEATI_LANES; k++)
-            if (lanes[k] > best) best = lanes[k];
+        float best = v_largest(acc);
         for (; j < stop; j++)
             if (x[j] > best) best = x[j];
         if (best > maximum) maximum = best, start = i, end = stop;

@@ -223,11 +223,44 @@ LEATI_INLINE vf v_abs(vf x) {
     return (vf)((vi)x & ~(vi)v_all(-0.0f));
 }
 
+/* V_TURNED(x, n) has lane i + n of x in lane i, and begins again with lane 0 after the last one. */
+#define V_LANE(i) ((i) % LEATI_LANES)
+#if LEATI_LANES == 4
+#define V_TURNED(x, n) __builtin_shufflevector(x, x, V_LANE(n), V_LANE(1 + n), V_LANE(2 + n), V_LANE(3 + n))
+#elif LEATI_LANES == 8
+#define V_TURNED(x, n)                                                                                       \
+    __builtin_shufflevector(x, x, V_LANE(n), V_LANE(1 + n), V_LANE(2 + n), V_LANE(3 + n), V_LANE(4 + n),     \
+                            V_LANE(5 + n), V_LANE(6 + n), V_LANE(7 + n))
+#else
+#define V_TURNED(x, n)                                                                                       \
+    __builtin_shufflevector(x, x, V_LANE(n), V_LANE(1 + n), V_LANE(2 + n), V_LANE(3 + n), V_LANE(4 + n),     \
+                            V_LANE(5 + n), V_LANE(6 + n), V_LANE(7 + n), V_LANE(8 + n), V_LANE(9 + n),       \
+                            V_LANE(10 + n), V_LANE(11 + n), V_LANE(12 + n), V_LANE(13 + n), V_LANE(14 + n),  \
+                            V_LANE(15 + n))
+#endif
+
+/* Folds all lanes of the variable x into each of them, in pairs: FOLD(a, b) is a commutative function. */
+#define V_FOLD_LANES(x, FOLD)                                                                                \
+    do {                                                                                                     \
+        if (LEATI_LANES > 8) x = FOLD(x, V_TURNED(x, 8));                                                    \
+        if (LEATI_LANES > 4) x = FOLD(x, V_TURNED(x, 4));                                                    \
+        x = FOLD(x, V_TURNED(x, 2));                                                                         \
+        x = FOLD(x, V_TURNED(x, 1));                                                                         \
+    } while (0)
+
+LEATI_INLINE vf v_plus(vf x, vf y) {
+    return x + y;
+}
+
 LEATI_INLINE float v_sum(vf x) {
-    float lanes[LEATI_LANES], sum = 0;
-    v_store(lanes, x);
-    for (int i = 0; i < LEATI_LANES; i++) sum += lanes[i];
-    return sum;
+    V_FOLD_LANES(x, v_plus);
+    return x[0];
+}
+
+/* Returns the largest lane; NaN if all lanes are NaN. */
+LEATI_INLINE float v_largest(vf x) {
+    V_FOLD_LANES(x, v_max);
+    return x[0];
 }
 
 /* e^x within 2 units in the last place.  x is clamped to [-87.3, 88.3], so that the result neither overflows nor

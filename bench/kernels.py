@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Makes bench/kernels.md: the fastest kernel of each case of bench_ops, for each instruction set, and its share of what one core allows.
+
+    bench/kernels.py build/release [--cpu] [--isas base,avx2,avx512] [--output bench/kernels.md] [WORD...]
+
+One thread.  What a core allows is measured by bench_peak in the same run: a kernel takes at least as long as its
+multiplications and additions in registers, and at least as long as reading its inputs and writing its outputs once at
+the speed of the smallest cache that holds them.  The share is the longer of the two divided by the time measured.
+--cpu counts CPU time: on a busy machine the shares are lower, but comparable with each other.
+"""
+import argparse
+import json
+import os
+import re
+import subprocess
+
+LOW = 0.6
+ONEDNN = {"base": "SSE41", "avx2": "AVX2", "avx512": "AVX512_CORE"}  # leat restricts oneDNN itself; bench_ops does not
+# Why a kernel stays below LOW, by a pattern of the case's name.  The first that matches counts.
+ALL = "base avx2 avx512"
+REASONS = [
+    (r"^conv 28x28x1 .*bwd_data", ALL, "The gradient of a first convolution by its input: no training step computes it."),
+    (r"^conv 28x28x1", ALL, "One input channel: a result has 9 products, too few to hide its load and its store."),
+    (r"^conv depthwise.* by 2", ALL, "Two filters per channel: no kernel is made for it, and oneDNN computes a group at a time."),
+    (r"^conv depthwise", ALL, "A product needs a load of its own, since no two results share an input and a weight: loads are the limit, "
+     "not products."),
+    (r"^conv .*groups", ALL, "A group's channels fill only a part of a vector."),
+    (r"^conv 1x1 .*bwd_weights", ALL, "The sums over all pixels are made in parts, which are added up."),
+    (r"^conv causal", ALL, "Two taps of 64 channels: a tile is too small to hide its loads."),
+    (r"^conv three axes.*bwd_weights", ALL, "27 products per weight with 16 channels: a tile is too small to hide its loads."),
+    (r"^(patches|broadcast|transpose|concat|cast)", ALL, "Rows of a few elements are moved to other places: there are more loads and "
+     "stores than the bytes need."),
+    (r"^(batch|layer|group) norm", ALL, "The inputs are read twice: mean and variance must be known before the first result."),
+    (r"^(exp|log|gelu|silu|tanh|pow|sqrt|abs|relu)", ALL, "Instructions per element, which the limit does not count: a polynomial, a "
+     "division or a square root."),
+    (r"^dropout", ALL, "Ten rounds of Philox, of two wide multiplications each, for four random numbers."),
+    (r"^(softmax|argmax)", ALL, "Exponentials, and a maximum and a sum over each row, which the limit does not count."),
+    (r"^(maxima|sums|sum of|bias)", ALL, "Rows of a few vectors: the result of a row takes as long as its loads."),
+    (r"^(add|mul) ", ALL, "Rows of a few vectors begin and end more often than long ones."),
+    (r"^pool", ALL, "A result takes a comparison, a load and a mask for each element of its window."),
+    (r"^lstm .*n 1 ", ALL, "64 steps, each of which needs the result of the step before: latency is the limit."),
+    (r"^lstm", ALL, "The gates' polynomials and divisions, which the limit does not count."),
+    (r"^adam", ALL, "A division and a square root per weight."),
+    (r"^dense", ALL, "At most a few microseconds or a few columns: a tile is only partly filled."),
+    (r"^matmul", ALL, "Products of small matrices, which are not packed."),
+]
+
+
+def lines_of(command, **environment):
+    run = subprocess.run(command, env=dict(os.environ, **environment), stdout=subprocess.PIPE, text=True, check=True)
+    return [json.loads(line) for line in run.stdout.splitlines()]
+
+
+class Limits:
+    """What bench_peak measured for one instruction set."""
+
+    def __init__(self, lines):
+        self.gflops = next(line["gflops"] for line in lines if "gflops" in line)
+        self.moves = sorted((line for line in lines if "bytes" in line), key=lambda line: line["bytes"])
+
+    def ns(self, case):
+        """The least time of a case, and what sets it: "flops" or "bytes"."""
+        moved = case["read"] + case["written"]
+        level = next((line for line in self.moves if line["bytes"] >= moved), self.moves[-1])
+        rate = level["copy"] if case["written"] > 0.1 * moved else level["read"]
+        by_flops, by_bytes = case["flops"] / self.gflops, moved / rate
+        return max((by_flops, "flops"), (by_bytes, "bytes"))
+
+
+def fastest(cases):
+    """Case -> its fastest line, in the order of bench_ops."""
+    best = {}
+    for line in cases:
+        if line["case"] not in best or line["ns"] < best[line["case"]]["ns"]:
+            best[line["case"]] = line
+    return best
+
+
+def reason(name, isa):
+    for pattern, isas, text in REASONS:
+        if re.search(pattern, name) and isa in isas.split():
+            return text
+    return ""
+
+
+def time_text(ns):
+    return f"{ns / 1e6:.3g} ms" if ns >= 1e6 else f"{ns / 1e3:.3g} us"
+
+
+def markdown(limits, best, processor):
+    isas = list(best)
+    yield "# The kernels and what a core allows"
+    yield ""
+    yield "`bench/kernels.py build/release` made this page; bench/kernels.py says how a share is computed. The processor was"
+    yield f"{processor}, one core."
+    yield ""
+    yield "| one core | " + " | ".join(isas) + " |"
+    yield "|---|" + "---|" * len(isas)
+    yield "| products in registers, GFLOP/s | " + " | ".join(f"{limits[isa].gflops:.0f}" for isa in isas) + " |"
+    for size in (1 << 15, 1 << 19, 1 << 23, 1 << 28):
+        name = f"{size >> 10} KiB" if size < 1 << 20 else f"{size >> 20} MiB"
+        rows = [next(line for line in limits[isa].moves if line["bytes"] == size) for isa in isas]
+        yield f"| {name} read / copied, GB/s | " + " | ".join(f"{row['read']:.0f} / {row['copy']:.0f}" for row in rows) + " |"
+    yield ""
+    yield "Each cell has the kernel, its time, and its share of the limit. A share above 100 % is a convolution by Winograd, which"
+    yield "needs fewer products than are counted, or an array that partly stays in a cache from one run to the next."
+    yield ""
+    yield "| case | " + " | ".join(isas) + " |"
+    yield "|---|" + "---|" * len(isas)
+    low = []
+    for name in best[isas[0]]:
+        cells = []
+        for isa in isas:
+            line = best[isa].get(name)
+            if not line:
+                cells.append("")
+                continue
+            least, bound = limits[isa].ns(line)
+            share = least / line["ns"]
+            kernel = re.sub(r" (base|avx2|avx512)$", "", line["kernel"])
+            cells.append(f"{kernel} {time_text(line['ns'])}, {100 * share:.0f} %")
+            if share < LOW:
+                low.append((name, isa, share, bound))
+        yield f"| {name} | " + " | ".join(cells) + " |"
+    yield ""
+    yield f"## Below {100 * LOW:.0f} %"
+    yield ""
+    texts = {}
+    for name, isa, share, bound in low:
+        texts.setdefault(reason(name, isa), {}).setdefault(name, []).append(f"{isa} {100 * share:.0f} %")
+    for text, names in texts.items():
+        yield f"- {text or 'Not explained yet.'}"
+        yield "  " + "; ".join(f"{name} ({', '.join(shares)})" for name, shares in names.items()) + "."
+
+
+def processor_name():
+    with open("/proc/cpuinfo") as file:
+        facts = dict(re.findall(r"^(\w[\w ]*?)\s*: (.*)$", file.read(), re.M))
+    return f"{facts.get('model name', 'unknown')} (family {facts.get('cpu family', '?')}, model {facts.get('model', '?')})"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("build", help="a folder with bench_ops and bench_peak")
+    parser.add_argument("words", nargs="*", metavar="WORD", help="only cases whose names contain one of the words")
+    parser.add_argument("--cpu", action="store_true")
+    parser.add_argument("--isas", default="base,avx2,avx512")
+    parser.add_argument("--output", default=os.path.join(os.path.dirname(os.path.abspath(__file__)), "kernels.md"))
+    arguments = parser.parse_args()
+    cpu = ["--cpu"] if arguments.cpu else []
+    peaks = lines_of([os.path.join(arguments.build, "bench_peak"), *cpu])
+    limits, best = {}, {}
+    for isa in arguments.isas.split(","):
+        lines = [line for line in peaks if line["isa"] == isa]
+        if not lines:
+            continue
+        limits[isa] = Limits(lines)
+        print(f"{isa}: {limits[isa].gflops:.0f} GFLOP/s; bench_ops ...", flush=True)
+        ops = [os.path.join(arguments.build, "bench_ops"), "--threads", "1", "--json", *cpu, *arguments.words]
+        best[isa] = fastest(lines_of(ops, LEAT_MAX_ISA=isa, ONEDNN_MAX_CPU_ISA=ONEDNN[isa]))
+    with open(arguments.output, "w") as file:
+        file.write("\n".join(markdown(limits, best, processor_name())) + "\n")
+    print(f"wrote {arguments.output}")
+
+
+if __name__ == "__main__":
+    main()
