@@ -232,9 +232,7 @@ static leat_status open_call(leat_sequence *out, const leati_call *call, const l
 leat_status leati_call_open(leat_sequence *out, const char *text, const leat_source_options *options,
                             int depth, leat_error *err) {
     leati_call call;
-    if (options->batch_size < 1)
-        return leati_fail(err, LEAT_EINVAL, "batch size %lld, expected at least 1",
-                          (long long)options->batch_size);
+    LEATI_TRY(leati_check_batch_size(options->batch_size, err));
     if (depth == LEATI_CALL_MAX_DEPTH)
         return leati_fail(err, LEAT_EINVAL, "expected at most %d combinations inside of each other",
                           LEATI_CALL_MAX_DEPTH);

@@ -9,6 +9,7 @@
 #include "base/growing.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "data/numbered.h"
 #include "tensor/convert.h"
 #include "tensor/number.h"
 #include "tensor/strided.h"
@@ -35,9 +36,8 @@ struct column {
 };
 
 struct leati_columns {
-    leat_batch_spec spec; /* one tensor for each column */
+    leati_numbered numbered; /* first; its specification has a tensor for each column */
     column columns[LEAT_BATCH_MAX_TENSORS];
-    int64_t samples;
     void *owner;
     void (*release)(void *owner);
 };
@@ -61,12 +61,10 @@ leat_status leati_source_options_read(const leat_source_options *in, leat_source
 leat_status leati_columns_create(leati_columns **out, const leat_source_options *options, void *owner,
                                  void (*release)(void *owner), leat_error *err) {
     *out = NULL;
-    if (options->batch_size < 1)
-        return leati_fail(err, LEAT_EINVAL, "batch size %lld, expected at least 1",
-                          (long long)options->batch_size);
+    LEATI_TRY(leati_check_batch_size(options->batch_size, err));
     leati_columns *columns = leati_calloc(1, sizeof *columns);
     if (!columns) return leati_fail_memory(err, sizeof *columns, "a source");
-    columns->spec.batch_size = options->batch_size;
+    columns->numbered.spec.batch_size = options->batch_size;
     columns->owner = owner;
     columns->release = release;
     *out = columns;
@@ -75,7 +73,7 @@ leat_status leati_columns_create(leati_columns **out, const leat_source_options 
 
 void leati_columns_destroy(leati_columns *columns) {
     if (!columns) return;
-    for (int i = 0; i < columns->spec.tensor_count; ++i) leati_free(columns->columns[i].table);
+    for (int i = 0; i < columns->numbered.spec.tensor_count; ++i) leati_free(columns->columns[i].table);
     if (columns->release) columns->release(columns->owner);
     leati_free(columns);
 }
@@ -184,10 +182,10 @@ static leat_status check_samples(leati_columns *columns, const leati_array *arra
         return leati_fail(err, LEAT_ESHAPE, "'%s' has rank 0, expected samples in its first dimension",
                           origin);
     if (array->shape[0] < 1) return leati_fail(err, LEAT_ESHAPE, "'%s' has no samples", origin);
-    if (columns->spec.tensor_count > 0 && array->shape[0] != columns->samples)
+    if (columns->numbered.spec.tensor_count > 0 && array->shape[0] != columns->numbered.samples)
         return leati_fail(err, LEAT_ESHAPE, "'%s' has %lld samples, but the arrays before it have %lld",
-                          origin, (long long)array->shape[0], (long long)columns->samples);
-    columns->samples = array->shape[0];
+                          origin, (long long)array->shape[0], (long long)columns->numbered.samples);
+    columns->numbered.samples = array->shape[0];
     return LEAT_OK;
 }
 
@@ -265,7 +263,7 @@ static leat_status choose_conversion(column *c, leat_batch_part part, const char
 
 static leat_status add(leati_columns *columns, leat_batch_part part, const char *name, column *c,
                        const char *origin, leat_error *err) {
-    if (columns->spec.tensor_count == LEAT_BATCH_MAX_TENSORS)
+    if (columns->numbered.spec.tensor_count == LEAT_BATCH_MAX_TENSORS)
         return leati_fail(err, LEAT_EINVAL, "expected at most %d arrays, received more",
                           LEAT_BATCH_MAX_TENSORS);
     LEATI_TRY(check_samples(columns, &c->array, origin, err));
@@ -273,8 +271,8 @@ static leat_status add(leati_columns *columns, leat_batch_part part, const char 
     if (c->array.rank == 1 && part != LEAT_PART_SAMPLE_WEIGHT) c->array.shape[c->array.rank++] = 1;
     c->row_dst_bytes = leati_count_bytes(leati_shape_count(c->array.rank - 1, c->array.shape + 1),
                                          leat_dtype_bytes(c->dtype));
-    return leat_batch_spec_add(&columns->spec, part, name, c->dtype, c->array.rank - 1, c->array.shape + 1,
-                               err);
+    return leat_batch_spec_add(&columns->numbered.spec, part, name, c->dtype, c->array.rank - 1,
+                               c->array.shape + 1, err);
 }
 
 leat_status leati_columns_add(leati_columns *columns, leat_batch_part part, const char *name,
@@ -283,7 +281,7 @@ leat_status leati_columns_add(leati_columns *columns, leat_batch_part part, cons
     column c = {.array = *array, .options = *options};
     leat_status status = add(columns, part, name, &c, origin, err);
     if (status == LEAT_OK) {
-        columns->columns[columns->spec.tensor_count - 1] = c;
+        columns->columns[columns->numbered.spec.tensor_count - 1] = c;
         return LEAT_OK;
     }
     leati_free(c.table);
@@ -291,15 +289,6 @@ leat_status leati_columns_add(leati_columns *columns, leat_batch_part part, cons
 }
 
 /* ---- The sequence ---- */
-
-static int64_t length(void *user) {
-    const leati_columns *columns = user;
-    return (columns->samples - 1) / columns->spec.batch_size + 1;
-}
-
-static int64_t samples(void *user) {
-    return ((const leati_columns *)user)->samples;
-}
 
 /* Checks that the rows came from the file: the guarded mapping shows zeros for pages that the file no longer has.
  * If the array is not contiguous, all of it is checked.  Errors: LEAT_EIO. */
@@ -316,19 +305,19 @@ static leat_status check_samples_read(const leati_columns *columns, const int64_
         if (numbers[i] < first) first = numbers[i];
         if (numbers[i] > last) last = numbers[i];
     }
-    for (int k = 0; k < columns->spec.tensor_count; ++k)
+    for (int k = 0; k < columns->numbered.spec.tensor_count; ++k)
         LEATI_TRY(check_rows(&columns->columns[k], first, last - first + 1, err));
     return LEAT_OK;
 }
 
-static leat_status get_samples(void *user, const int64_t *numbers, int64_t count, leat_rng *rng,
-                               leat_batch *batch, leat_error *err) {
-    const leati_columns *columns = user;
+static leat_status make_batch(leati_numbered *source, const int64_t *numbers, int64_t count, leat_rng *rng,
+                              leat_batch *batch, leat_error *err) {
+    const leati_columns *columns = (const leati_columns *)source;
     (void)rng;
     for (int64_t i = 0, rows = 1; i < count; i += rows) {
         for (rows = 1; i + rows < count && numbers[i + rows] == numbers[i] + rows; ++rows) {
         }
-        for (int k = 0; k < columns->spec.tensor_count; ++k) {
+        for (int k = 0; k < columns->numbered.spec.tensor_count; ++k) {
             const column *c = &columns->columns[k];
             unsigned char *dst = batch->tensors[k].data;
             LEATI_TRY(c->convert(c, numbers[i], rows, dst + (size_t)i * c->row_dst_bytes, err));
@@ -337,27 +326,13 @@ static leat_status get_samples(void *user, const int64_t *numbers, int64_t count
     return check_samples_read(columns, numbers, count, err);
 }
 
-static leat_status get(void *user, int64_t index, leat_rng *rng, leat_batch *batch, leat_error *err) {
-    const leati_columns *columns = user;
-    int64_t first = index * columns->spec.batch_size, left = columns->samples - first;
-    int64_t rows = left < columns->spec.batch_size ? left : columns->spec.batch_size;
-    (void)rng;
-    batch->size = rows;
-    for (int k = 0; k < columns->spec.tensor_count; ++k) {
-        const column *c = &columns->columns[k];
-        LEATI_TRY(c->convert(c, first, rows, batch->tensors[k].data, err));
-        LEATI_TRY(check_rows(c, first, rows, err));
-    }
-    return LEAT_OK;
-}
-
-static void destroy(void *user) {
-    leati_columns_destroy(user);
+static void destroy(leati_numbered *source) {
+    leati_columns_destroy((leati_columns *)source);
 }
 
 leat_status leati_columns_finish(leat_sequence *out, leati_columns *columns, leat_error *err) {
     *out = (leat_sequence){0};
-    if (leat_batch_spec_count(&columns->spec, LEAT_PART_INPUT) == 0) {
+    if (leat_batch_spec_count(&columns->numbered.spec, LEAT_PART_INPUT) == 0) {
         leati_columns_destroy(columns);
         return leati_fail(err, LEAT_EINVAL, "a source needs at least one input");
     }
@@ -366,17 +341,11 @@ leat_status leati_columns_finish(leat_sequence *out, leati_columns *columns, lea
 }
 
 int leati_columns_count(const leati_columns *columns) {
-    return columns->spec.tensor_count;
+    return columns->numbered.spec.tensor_count;
 }
 
 void leati_columns_finish_any(leat_sequence *out, leati_columns *columns) {
-    if (columns->spec.batch_size > columns->samples) columns->spec.batch_size = columns->samples;
-    *out = leat_sequence_default();
-    out->user = columns;
-    out->spec = columns->spec;
-    out->length = length;
-    out->get = get;
-    out->samples = samples;
-    out->get_samples = get_samples;
-    out->destroy = destroy;
+    columns->numbered.make = make_batch;
+    columns->numbered.destroy = destroy;
+    *out = leati_numbered_sequence(&columns->numbered);
 }

@@ -10,23 +10,21 @@
 #include "base/memory.h"
 #include "data/images_statistics.h"
 #include "data/kinds.h"
+#include "data/numbered.h"
 #include "image/augment/run.h"
 #include "leat/source.h"
 #include "tensor/sequence.h"
 
 typedef struct images {
-    leat_batch_spec spec;
+    leati_numbered numbered;     /* first */
     leati_image_choices choices; /* its texts are not used after the source is opened */
     leati_image_list list;
     leat_augment *augment; /* NULL: samples are not augmented */
     float *table;          /* the scaled values of all 256 bytes; NULL: pictures are uint8 */
     int64_t *sizes;        /* of leat_source_note_sizes; borrowed */
     char **masks; /* the path of each picture's mask; NULL: the targets are labels, or there are none */
-    _Atomic int64_t warned; /* bad pictures that this process has left out */
+    leati_bad_samples bad;
 } images;
-
-/* After so many warnings about bad pictures, a process says no more. */
-enum { MAX_WARNINGS = 20 };
 
 /* ---- One sample ---- */
 
@@ -71,7 +69,7 @@ static leat_status write_augmented(const images *s, const leati_picture *picture
                                    leat_error *err) {
     leati_augment_picture job = {.src = picture->pixels, .channels = picture->channels, .scale = 1};
     job.is_still = !at->rng || s->choices.is_validation;
-    if (s->spec.tensors[0].dtype == LEAT_F32)
+    if (s->numbered.spec.tensors[0].dtype == LEAT_F32)
         job.floats = at->dst;
     else
         job.bytes = at->dst;
@@ -148,87 +146,50 @@ static void write_label(const images *s, const leati_image_file *file, void *dst
     }
 }
 
-static void warn(images *s, const char *message) {
-    const int64_t before = atomic_fetch_add(&s->warned, 1);
-    if (before < MAX_WARNINGS) leati_log(LEAT_LOG_WARNING, "left out: %s", message);
-    if (before == MAX_WARNINGS)
-        leati_log(LEAT_LOG_WARNING, "left out: further pictures, which are not named");
-}
-
 /* Returns the bytes of one sample of a tensor. */
 static size_t sample_bytes(const images *s, int tensor) {
-    const leat_tensor_spec *spec = &s->spec.tensors[tensor];
+    const leat_tensor_spec *spec = &s->numbered.spec.tensors[tensor];
     return leati_count_bytes(leati_shape_count(spec->rank, spec->shape), leat_dtype_bytes(spec->dtype));
 }
 
-static bool is_bad_data(leat_status status) {
-    return status != LEAT_OK && status != LEAT_ENOMEM;
+/* Writes the tensors of a sample to their place in the batch. */
+static leat_status write_sample(const images *s, int64_t number, int64_t place_in_batch, const leat_rng *rng,
+                                leat_batch *batch, leat_error *err) {
+    const leati_image_file *file = &s->list.files[number];
+    place at = {.rng = rng, .number = number};
+    at.dst = (unsigned char *)batch->tensors[0].data + (size_t)place_in_batch * sample_bytes(s, 0);
+    LEATI_TRY(write_picture(s, file, &at, err));
+    if (s->numbered.spec.tensor_count == 1) return LEAT_OK;
+    at.dst = (unsigned char *)batch->tensors[1].data + (size_t)place_in_batch * sample_bytes(s, 1);
+    if (s->masks) return write_mask(s, &at, err);
+    write_label(s, file, at.dst);
+    return LEAT_OK;
 }
 
-/* Makes a batch of `count` samples: those with the given numbers, or those from `first` on if `numbers` is NULL. */
-static leat_status make_batch(images *s, const int64_t *numbers, int64_t first, int64_t count,
-                              const leat_rng *rng, leat_batch *batch, leat_error *err) {
-    const size_t picture_bytes = sample_bytes(s, 0);
-    const size_t label_bytes = s->spec.tensor_count > 1 ? sample_bytes(s, 1) : 0;
+static leat_status make_batch(leati_numbered *source, const int64_t *numbers, int64_t count, leat_rng *rng,
+                              leat_batch *batch, leat_error *err) {
+    images *s = (images *)source;
     int64_t made = 0;
     for (int64_t i = 0; i < count; ++i) {
-        const int64_t number = numbers ? numbers[i] : first + i;
-        const leati_image_file *file = &s->list.files[number];
-        unsigned char *dst = (unsigned char *)batch->tensors[0].data + (size_t)made * picture_bytes;
-        const place at = {dst, rng, number};
         leat_error problem = {0};
-        leat_error *told = s->choices.skip_bad ? &problem : err;
-        leat_status status = write_picture(s, file, &at, told);
-        if (status == LEAT_OK && s->masks) {
-            const place mask = {(unsigned char *)batch->tensors[1].data + (size_t)made * label_bytes, rng,
-                                number};
-            status = write_mask(s, &mask, told);
-        }
-        if (is_bad_data(status) && s->choices.skip_bad) {
-            warn(s, problem.message);
-            continue;
-        }
-        if (status != LEAT_OK) {
-            if (s->choices.skip_bad) return leati_fail(err, status, "%s", problem.message);
-            return status;
-        }
-        if (label_bytes > 0 && !s->masks)
-            write_label(s, file, (unsigned char *)batch->tensors[1].data + (size_t)made * label_bytes);
-        ++made;
+        const leat_status status = write_sample(s, numbers[i], made, rng, batch, &problem);
+        if (status == LEAT_OK)
+            ++made;
+        else
+            LEATI_TRY(leati_bad_sample(&s->bad, status, &problem, err));
     }
     if (made == 0)
         return leati_fail(err, LEAT_ESKIPPED, "all %lld pictures of the batch are bad", (long long)count);
     batch->size = made;
-    for (int k = 0; k < s->spec.tensor_count; ++k) batch->tensors[k].shape[0] = made;
+    for (int k = 0; k < s->numbered.spec.tensor_count; ++k) batch->tensors[k].shape[0] = made;
     if (s->choices.mix.mode == LEATI_MIX_NONE || !rng || s->choices.is_validation) return LEAT_OK;
     return leati_mix_batch(&s->choices.mix, rng, batch, err);
 }
 
 /* ---- The sequence ---- */
 
-static int64_t length(void *user) {
-    const images *s = user;
-    return (s->list.count - 1) / s->spec.batch_size + 1;
-}
-
-static int64_t samples(void *user) {
-    return ((const images *)user)->list.count;
-}
-
-static leat_status get_samples(void *user, const int64_t *numbers, int64_t count, leat_rng *rng,
-                               leat_batch *batch, leat_error *err) {
-    return make_batch(user, numbers, 0, count, rng, batch, err);
-}
-
-static leat_status get(void *user, int64_t index, leat_rng *rng, leat_batch *batch, leat_error *err) {
-    images *s = user;
-    const int64_t first = index * s->spec.batch_size, left = s->list.count - first;
-    const int64_t count = left < s->spec.batch_size ? left : s->spec.batch_size;
-    return make_batch(s, NULL, first, count, rng, batch, err);
-}
-
-static void destroy(void *user) {
-    images *s = user;
+static void destroy(leati_numbered *source) {
+    images *s = (images *)source;
     leati_image_masks_free(s->masks, s->list.count);
     leati_image_list_fini(&s->list);
     leat_augment_destroy(&s->augment);
@@ -285,23 +246,24 @@ static leat_status describe_batch(images *s, leat_error *err) {
                                                        : 1;
     if (s->augment) leat_augment_output(s->augment, &picture[0], &picture[1], &makes_floats);
     is_float = is_float || makes_floats;
-    LEATI_TRY(
-        leat_batch_spec_add(&s->spec, LEAT_PART_INPUT, NULL, is_float ? LEAT_F32 : LEAT_U8, 3, picture, err));
+    LEATI_TRY(leat_batch_spec_add(&s->numbered.spec, LEAT_PART_INPUT, NULL, is_float ? LEAT_F32 : LEAT_U8, 3,
+                                  picture, err));
     const int64_t mask[] = {picture[0], picture[1], 1};
-    if (s->masks) return leat_batch_spec_add(&s->spec, LEAT_PART_TARGET, NULL, LEAT_U8, 3, mask, err);
+    if (s->masks)
+        return leat_batch_spec_add(&s->numbered.spec, LEAT_PART_TARGET, NULL, LEAT_U8, 3, mask, err);
     if (labels == LEATI_LABELS_NONE) return LEAT_OK;
-    return leat_batch_spec_add(&s->spec, LEAT_PART_TARGET, NULL, dtypes[labels], 1, &label, err);
+    return leat_batch_spec_add(&s->numbered.spec, LEAT_PART_TARGET, NULL, dtypes[labels], 1, &label, err);
 }
 
 static leat_status open_images(images *s, const char *path, const leati_settings *settings,
                                const leat_source_options *options, leat_error *err) {
-    if (options->batch_size < 1)
-        return leati_fail(err, LEAT_EINVAL, "batch size %lld, expected at least 1",
-                          (long long)options->batch_size);
+    LEATI_TRY(leati_check_batch_size(options->batch_size, err));
     LEATI_TRY(leati_image_choices_read(&s->choices, settings, err));
     LEATI_TRY(leati_image_list_read(&s->list, path, &s->choices, err));
     if (s->choices.masks) LEATI_TRY(leati_image_masks_find(&s->masks, &s->list, path, s->choices.masks, err));
-    s->spec.batch_size = options->batch_size < s->list.count ? options->batch_size : s->list.count;
+    s->numbered.spec.batch_size = options->batch_size;
+    s->numbered.samples = s->list.count;
+    s->bad = (leati_bad_samples){.skipped = s->choices.skip_bad, .what = "pictures"};
     LEATI_TRY(leati_scaled_bytes(&s->table, s->choices.numerator, s->choices.denominator, err));
     if (s->choices.augment) {
         LEATI_TRY(leat_augment_create(&s->augment, s->choices.augment, s->choices.height, s->choices.width,
@@ -312,7 +274,7 @@ static leat_status open_images(images *s, const char *path, const leati_settings
 }
 
 bool leati_is_images(const leat_sequence *sequence) {
-    return sequence->get == get;
+    return leati_numbered_of(sequence, make_batch) != NULL;
 }
 
 leat_status leat_source_note_sizes(const leat_sequence *sequence, int64_t *sizes, leat_error *err) {
@@ -333,18 +295,13 @@ leat_status leati_open_images(leat_sequence *out, const leati_spec *spec, const 
     (void)text;
     images *s = leati_calloc(1, sizeof *s);
     if (!s) return leati_fail_memory(err, sizeof *s, "a source of pictures");
+    s->numbered.make = make_batch;
+    s->numbered.destroy = destroy;
     leat_status status = open_images(s, spec->paths[0], settings, options, err);
     if (status != LEAT_OK) {
-        destroy(s);
+        destroy(&s->numbered);
         return status;
     }
-    *out = leat_sequence_default();
-    out->user = s;
-    out->spec = s->spec;
-    out->length = length;
-    out->get = get;
-    out->samples = samples;
-    out->get_samples = get_samples;
-    out->destroy = destroy;
+    *out = leati_numbered_sequence(&s->numbered);
     return LEAT_OK;
 }

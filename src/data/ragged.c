@@ -9,20 +9,20 @@
 #include "base/memory.h"
 #include "base/rng.h"
 #include "base/shuffle.h"
+#include "data/numbered.h"
 #include "tensor/convert.h"
 #include "tensor/number.h"
 
 enum { ELEMENT_BYTES = 8 };
 
 typedef struct ragged {
+    leati_numbered numbered; /* first */
     leati_ragged_choices choices;
-    leat_batch_spec spec;
     const unsigned char *values; /* (offsets[samples], row) */
     const leati_map *map;        /* of the values; NULL: memory */
     int64_t *offsets;            /* (samples + 1) */
-    int64_t samples;
-    int64_t row_count; /* numbers of a time step */
-    size_t row_bytes;  /* of a time step */
+    int64_t row_count;           /* numbers of a time step */
+    size_t row_bytes;            /* of a time step */
     unsigned char pad[ELEMENT_BYTES];
     leat_sequence rest; /* targets and sample weights; zeroed: there are none */
     /* Buckets: bucket b has the samples members[first[b]] to members[first[b + 1] - 1], in order, and the batches from
@@ -36,7 +36,8 @@ typedef struct ragged {
 /* ---- Samples ---- */
 
 static void fill_pad(const ragged *r, unsigned char *dst, int64_t rows) {
-    const size_t bytes = leat_dtype_bytes(r->spec.tensors[0].dtype), count = (size_t)(rows * r->row_count);
+    const size_t bytes = leat_dtype_bytes(r->numbered.spec.tensors[0].dtype),
+                 count = (size_t)(rows * r->row_count);
     for (size_t i = 0; i < count; ++i) memcpy(dst + i * bytes, r->pad, bytes);
 }
 
@@ -65,38 +66,17 @@ static leat_status make_batch(const ragged *r, const int64_t *numbers, int64_t c
     const size_t sample_bytes = (size_t)length * r->row_bytes;
     for (int64_t i = 0; i < count; ++i) write_sample(r, numbers[i], length, dst + (size_t)i * sample_bytes);
     batch->size = count;
-    LEATI_TRY(leati_map_check(r->map, r->values, (size_t)r->offsets[r->samples] * r->row_bytes, err));
+    LEATI_TRY(
+        leati_map_check(r->map, r->values, (size_t)r->offsets[r->numbered.samples] * r->row_bytes, err));
     return write_rest(r, numbers, count, rng, batch, err);
 }
 
 /* ---- The sequence without buckets ---- */
 
-static int64_t samples(void *user) {
-    return ((const ragged *)user)->samples;
-}
-
-static int64_t length(void *user) {
-    const ragged *r = user;
-    return (r->samples - 1) / r->spec.batch_size + 1;
-}
-
-static leat_status get_samples(void *user, const int64_t *numbers, int64_t count, leat_rng *rng,
+static leat_status make_padded(leati_numbered *source, const int64_t *numbers, int64_t count, leat_rng *rng,
                                leat_batch *batch, leat_error *err) {
-    const ragged *r = user;
+    const ragged *r = (const ragged *)source;
     return make_batch(r, numbers, count, r->choices.maxlen, rng, batch, err);
-}
-
-static leat_status get(void *user, int64_t index, leat_rng *rng, leat_batch *batch, leat_error *err) {
-    const ragged *r = user;
-    const int64_t first = index * r->spec.batch_size, left = r->samples - first;
-    const int64_t count = left < r->spec.batch_size ? left : r->spec.batch_size;
-    int64_t *numbers = leati_calloc((size_t)count, sizeof *numbers);
-    if (!numbers)
-        return leati_fail_memory(err, leati_count_bytes(count, sizeof *numbers), "numbers of samples");
-    for (int64_t i = 0; i < count; ++i) numbers[i] = first + i;
-    const leat_status status = make_batch(r, numbers, count, r->choices.maxlen, rng, batch, err);
-    leati_free(numbers);
-    return status;
 }
 
 /* ---- The sequence with buckets ---- */
@@ -109,7 +89,7 @@ static int64_t bucket_batches(void *user) {
 /* Writes the numbers of the samples of a batch: the bucket's samples in the order of the pass. */
 static void choose_samples(const ragged *r, int bucket, int64_t index, int64_t count, const leat_rng *rng,
                            int64_t *numbers) {
-    const int64_t begin = (index - r->batch[bucket]) * r->spec.batch_size;
+    const int64_t begin = (index - r->batch[bucket]) * r->numbered.spec.batch_size;
     const int64_t members = r->first[bucket + 1] - r->first[bucket];
     leati_shuffle order;
     if (r->choices.shuffled)
@@ -127,15 +107,14 @@ static leat_status get_of_bucket(void *user, int64_t index, leat_rng *rng, leat_
     int bucket = 0;
     while (index >= r->batch[bucket + 1]) ++bucket;
     const int64_t left =
-        r->first[bucket + 1] - r->first[bucket] - (index - r->batch[bucket]) * r->spec.batch_size;
-    const int64_t count = left < r->spec.batch_size ? left : r->spec.batch_size;
-    int64_t *numbers = leati_calloc((size_t)count, sizeof *numbers);
-    if (!numbers)
-        return leati_fail_memory(err, leati_count_bytes(count, sizeof *numbers), "numbers of samples");
-    choose_samples(r, bucket, index, count, rng, numbers);
+        r->first[bucket + 1] - r->first[bucket] - (index - r->batch[bucket]) * r->numbered.spec.batch_size;
+    const int64_t count = left < r->numbered.spec.batch_size ? left : r->numbered.spec.batch_size;
+    leati_numbers numbers;
+    LEATI_TRY(leati_numbers_init(&numbers, 0, count, err));
+    choose_samples(r, bucket, index, count, rng, numbers.at);
     batch->tensors[0].shape[1] = r->choices.buckets[bucket];
-    const leat_status status = make_batch(r, numbers, count, r->choices.buckets[bucket], rng, batch, err);
-    leati_free(numbers);
+    const leat_status status = make_batch(r, numbers.at, count, r->choices.buckets[bucket], rng, batch, err);
+    leati_numbers_fini(&numbers);
     return status;
 }
 
@@ -150,24 +129,25 @@ static int bucket_of(const ragged *r, int64_t sample) {
 static leat_status fill_buckets(ragged *r, leat_error *err) {
     int64_t filled[LEATI_RAGGED_MAX_BUCKETS] = {0};
     const int buckets = r->choices.bucket_count;
-    r->members = leati_calloc((size_t)r->samples, sizeof *r->members);
+    r->members = leati_calloc((size_t)r->numbered.samples, sizeof *r->members);
     if (!r->members)
-        return leati_fail_memory(err, leati_count_bytes(r->samples, sizeof *r->members),
+        return leati_fail_memory(err, leati_count_bytes(r->numbered.samples, sizeof *r->members),
                                  "buckets of samples");
-    for (int64_t i = 0; i < r->samples; ++i) ++r->first[bucket_of(r, i) + 1];
+    for (int64_t i = 0; i < r->numbered.samples; ++i) ++r->first[bucket_of(r, i) + 1];
     for (int b = 0; b < buckets; ++b) {
-        r->batch[b + 1] = r->batch[b] + (r->first[b + 1] + r->spec.batch_size - 1) / r->spec.batch_size;
+        r->batch[b + 1] =
+            r->batch[b] + (r->first[b + 1] + r->numbered.spec.batch_size - 1) / r->numbered.spec.batch_size;
         r->first[b + 1] += r->first[b];
         filled[b] = r->first[b];
     }
-    for (int64_t i = 0; i < r->samples; ++i) r->members[filled[bucket_of(r, i)]++] = i;
+    for (int64_t i = 0; i < r->numbered.samples; ++i) r->members[filled[bucket_of(r, i)]++] = i;
     return LEAT_OK;
 }
 
 /* ---- Opening ---- */
 
-static void destroy(void *user) {
-    ragged *r = user;
+static void destroy(leati_numbered *source) {
+    ragged *r = (ragged *)source;
     leat_sequence_destroy(&r->rest);
     if (r->release) r->release(r->owner);
     leati_free(r->offsets);
@@ -182,11 +162,11 @@ static leat_status read_offsets(ragged *r, const leati_array *offsets, int64_t r
         return leati_fail(err, LEAT_ESHAPE,
                           "the offsets have type '%s' and rank %d, expected integers of shape (samples + 1,)",
                           leati_dtype_code(offsets->dtype), offsets->rank);
-    r->samples = offsets->shape[0] - 1;
+    r->numbered.samples = offsets->shape[0] - 1;
     r->offsets = leati_calloc((size_t)offsets->shape[0], sizeof *r->offsets);
     if (!r->offsets)
         return leati_fail_memory(err, leati_count_bytes(offsets->shape[0], sizeof *r->offsets), "offsets");
-    for (int64_t i = 0; i <= r->samples; ++i) {
+    for (int64_t i = 0; i <= r->numbered.samples; ++i) {
         uint64_t element; /* aligned for every type */
         memcpy(&element, offsets->data + (size_t)i * bytes, bytes);
         if (offsets->swapped) leati_swap_bytes(&element, bytes, 1);
@@ -205,7 +185,7 @@ static leat_status read_offsets(ragged *r, const leati_array *offsets, int64_t r
 static leat_status choose_lengths(ragged *r, leat_error *err) {
     leati_ragged_choices *c = &r->choices;
     int64_t longest = 1;
-    for (int64_t i = 0; i < r->samples; ++i)
+    for (int64_t i = 0; i < r->numbered.samples; ++i)
         if (r->offsets[i + 1] - r->offsets[i] > longest) longest = r->offsets[i + 1] - r->offsets[i];
     if (c->maxlen == 0) c->maxlen = longest;
     while (c->bucket_count > 0 && c->buckets[c->bucket_count - 1] >= c->maxlen) --c->bucket_count;
@@ -215,7 +195,7 @@ static leat_status choose_lengths(ragged *r, leat_error *err) {
 
 static leat_status describe(ragged *r, const leati_array *values, leat_error *err) {
     int64_t shape[LEAT_MAX_RANK] = {r->choices.maxlen};
-    leat_batch_spec *spec = &r->spec;
+    leat_batch_spec *spec = &r->numbered.spec;
     if (values->rank > LEAT_MAX_RANK - 1)
         return leati_fail(err, LEAT_ESHAPE, "the values have rank %d, expected at most %d", values->rank,
                           LEAT_MAX_RANK - 1);
@@ -248,10 +228,10 @@ static leat_status open_ragged(ragged *r, const leati_ragged_parts *parts, int64
                                leat_error *err) {
     LEATI_TRY(read_values(r, parts->values, err));
     LEATI_TRY(read_offsets(r, parts->offsets, parts->values->shape[0], err));
-    if (r->rest.samples && r->rest.samples(r->rest.user) != r->samples)
+    if (r->rest.samples && r->rest.samples(r->rest.user) != r->numbered.samples)
         return leati_fail(err, LEAT_ESHAPE, "the targets have %lld samples, the offsets describe %lld",
-                          (long long)r->rest.samples(r->rest.user), (long long)r->samples);
-    r->spec.batch_size = batch_size < r->samples ? batch_size : r->samples;
+                          (long long)r->rest.samples(r->rest.user), (long long)r->numbered.samples);
+    r->numbered.spec.batch_size = batch_size < r->numbered.samples ? batch_size : r->numbered.samples;
     LEATI_TRY(choose_lengths(r, err));
     return describe(r, parts->values, err);
 }
@@ -264,23 +244,22 @@ leat_status leati_ragged_open(leat_sequence *out, leati_ragged_parts *parts,
         parts->release(parts->owner);
         return leati_fail_memory(err, sizeof *r, "a source");
     }
+    r->numbered.make = make_padded;
+    r->numbered.destroy = destroy;
     r->choices = *choices;
     r->rest = parts->rest;
     r->owner = parts->owner;
     r->release = parts->release;
     const leat_status status = open_ragged(r, parts, batch_size, err);
     if (status != LEAT_OK) {
-        destroy(r);
+        destroy(&r->numbered);
         return status;
     }
-    *out = leat_sequence_default();
-    out->user = r;
-    out->spec = r->spec;
-    out->destroy = destroy;
-    out->length = choices->has_buckets ? bucket_batches : length;
-    out->get = choices->has_buckets ? get_of_bucket : get;
-    if (choices->has_buckets) return LEAT_OK;
-    out->samples = samples;
-    out->get_samples = get_samples;
+    *out = leati_numbered_sequence(&r->numbered);
+    if (!choices->has_buckets) return LEAT_OK;
+    out->length = bucket_batches;
+    out->get = get_of_bucket;
+    out->samples = NULL;
+    out->get_samples = NULL;
     return LEAT_OK;
 }

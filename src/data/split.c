@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "data/images.h"
+#include "data/numbered.h"
 #include "leat/source.h"
 #include "tensor/sequence.h"
 
@@ -16,20 +17,12 @@ typedef struct shared {
     atomic_int parts;
 } shared;
 
-/* The `user` of a part: `count` samples of the whole, from number `first` on. */
+/* A part: its samples are those of the whole from number `first` on. */
 typedef struct part {
+    leati_numbered numbered; /* first */
     shared *shared;
-    int64_t first, count, batch_size;
+    int64_t first;
 } part;
-
-static int64_t length(void *user) {
-    const part *p = user;
-    return (p->count - 1) / p->batch_size + 1;
-}
-
-static int64_t samples(void *user) {
-    return ((const part *)user)->count;
-}
 
 /* Returns the random numbers for a part: the second part, which is for validation, has none if the source can do
  * without, so that its pictures are not augmented. */
@@ -37,45 +30,45 @@ static leat_rng *rng_of_part(const part *p, leat_rng *rng) {
     return p->first > 0 && leati_is_images(&p->shared->whole) ? NULL : rng;
 }
 
-static leat_status get_samples(void *user, const int64_t *numbers, int64_t count, leat_rng *rng,
-                               leat_batch *batch, leat_error *err) {
-    const part *p = user;
+static leat_status make(leati_numbered *numbered, const int64_t *numbers, int64_t count, leat_rng *rng,
+                        leat_batch *batch, leat_error *err) {
+    const part *p = (const part *)numbered;
     const leat_sequence *whole = &p->shared->whole;
     rng = rng_of_part(p, rng);
     if (p->first == 0) return whole->get_samples(whole->user, numbers, count, rng, batch, err);
-    int64_t *moved = leati_calloc((size_t)count, sizeof *moved);
-    if (!moved) return leati_fail_memory(err, leati_count_bytes(count, sizeof *moved), "numbers of samples");
-    for (int64_t i = 0; i < count; ++i) moved[i] = p->first + numbers[i];
-    leat_status status = whole->get_samples(whole->user, moved, count, rng, batch, err);
-    leati_free(moved);
+    leati_numbers moved;
+    LEATI_TRY(leati_numbers_init(&moved, p->first, count, err));
+    for (int64_t i = 0; i < count; ++i) moved.at[i] = p->first + numbers[i];
+    const leat_status status = whole->get_samples(whole->user, moved.at, count, rng, batch, err);
+    leati_numbers_fini(&moved);
     return status;
 }
 
 /* True if batch `index`, with `rows` samples, is also a batch of the whole. */
 static bool is_whole_batch(const part *p, int64_t rows) {
     const leat_sequence *whole = &p->shared->whole;
-    return whole->get && rows == whole->spec.batch_size && p->batch_size == rows && p->first % rows == 0;
+    return whole->get && rows == whole->spec.batch_size && p->numbered.spec.batch_size == rows &&
+           p->first % rows == 0;
 }
 
 static leat_status get(void *user, int64_t index, leat_rng *rng, leat_batch *batch, leat_error *err) {
-    const part *p = user;
+    part *p = user;
     const leat_sequence *whole = &p->shared->whole;
-    int64_t start = index * p->batch_size, left = p->count - start;
-    int64_t rows = left < p->batch_size ? left : p->batch_size;
-    rng = rng_of_part(p, rng);
-    if (is_whole_batch(p, rows)) return whole->get(whole->user, (p->first + start) / rows, rng, batch, err);
-    int64_t *numbers = leati_calloc((size_t)rows, sizeof *numbers);
-    if (!numbers)
-        return leati_fail_memory(err, leati_count_bytes(rows, sizeof *numbers), "numbers of samples");
-    for (int64_t i = 0; i < rows; ++i) numbers[i] = p->first + start + i;
+    const int64_t size = p->numbered.spec.batch_size, start = index * size,
+                  left = p->numbered.samples - start;
+    const int64_t rows = left < size ? left : size;
+    if (is_whole_batch(p, rows))
+        return whole->get(whole->user, (p->first + start) / rows, rng_of_part(p, rng), batch, err);
+    leati_numbers numbers;
+    LEATI_TRY(leati_numbers_init(&numbers, start, rows, err));
     batch->size = rows;
-    leat_status status = whole->get_samples(whole->user, numbers, rows, rng, batch, err);
-    leati_free(numbers);
+    const leat_status status = make(&p->numbered, numbers.at, rows, rng, batch, err);
+    leati_numbers_fini(&numbers);
     return status;
 }
 
-static void destroy(void *user) {
-    part *p = user;
+static void destroy(leati_numbered *numbered) {
+    part *p = (part *)numbered;
     if (atomic_fetch_sub(&p->shared->parts, 1) == 1) {
         leat_sequence_destroy(&p->shared->whole);
         leati_free(p->shared);
@@ -108,16 +101,12 @@ static leat_status check(const leat_sequence *whole, double share, int64_t *firs
 }
 
 static leat_sequence sequence_of(part *p, int64_t first, int64_t count) {
-    leat_sequence made = leat_sequence_default();
-    made.spec = p->shared->whole.spec;
-    if (made.spec.batch_size > count) made.spec.batch_size = count;
-    *p = (part){.shared = p->shared, .first = first, .count = count, .batch_size = made.spec.batch_size};
-    made.user = p;
-    made.length = length;
+    *p = (part){
+        .numbered = {.spec = p->shared->whole.spec, .samples = count, .make = make, .destroy = destroy},
+        .shared = p->shared,
+        .first = first};
+    leat_sequence made = leati_numbered_sequence(&p->numbered);
     made.get = get;
-    made.samples = samples;
-    made.get_samples = get_samples;
-    made.destroy = destroy;
     return made;
 }
 

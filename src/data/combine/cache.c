@@ -30,8 +30,8 @@ typedef struct cached {
 /* Copies a sample of the batch to or from a record, in which the tensors follow each other. */
 static void copy_sample(const cached *c, leat_batch *batch, int64_t place, unsigned char *record,
                         bool to_record) {
-    for (int k = 0; k < c->base.spec.tensor_count; ++k) {
-        const size_t bytes = leati_sample_bytes(&c->base.spec.tensors[k]);
+    for (int k = 0; k < c->base.own.spec.tensor_count; ++k) {
+        const size_t bytes = leati_sample_bytes(&c->base.own.spec.tensors[k]);
         unsigned char *sample = (unsigned char *)batch->tensors[k].data + (size_t)place * bytes;
         if (to_record)
             memcpy(record, sample, bytes);
@@ -75,7 +75,7 @@ static leat_status make_cached(leati_combined *base, const int64_t *numbers, int
     return status == LEAT_OK ? leati_batch_finish(batch, made, err) : status;
 }
 
-static void before_pass(leati_combined *base) {
+static void before_pass(leati_numbered *base) {
     leati_cache_finish(&((cached *)base)->cache);
 }
 
@@ -96,8 +96,8 @@ static void make_key(uint64_t out[2], const cached *c, const char *text) {
     XXH3_INITSTATE(&state);
     XXH3_128bits_reset(&state);
     XXH3_128bits_update(&state, text, strlen(text) + 1);
-    for (int k = 0; k < c->base.spec.tensor_count; ++k) {
-        const leat_tensor_spec *t = &c->base.spec.tensors[k];
+    for (int k = 0; k < c->base.own.spec.tensor_count; ++k) {
+        const leat_tensor_spec *t = &c->base.own.spec.tensors[k];
         const int64_t numbers[] = {(int64_t)t->part, (int64_t)t->dtype, t->rank};
         XXH3_128bits_update(&state, numbers, sizeof numbers);
         XXH3_128bits_update(&state, t->shape, (size_t)t->rank * sizeof *t->shape);
@@ -110,12 +110,13 @@ static void make_key(uint64_t out[2], const cached *c, const char *text) {
 static leat_status open_cache(cached *c, const leat_cache_options *options, leat_error *err) {
     size_t bytes = 0;
     uint64_t key[2];
-    for (int k = 0; k < c->base.spec.tensor_count; ++k) bytes += leati_sample_bytes(&c->base.spec.tensors[k]);
+    for (int k = 0; k < c->base.own.spec.tensor_count; ++k)
+        bytes += leati_sample_bytes(&c->base.own.spec.tensors[k]);
     if (!options->file)
-        return leati_cache_open_memory(&c->cache, c->base.samples, bytes,
+        return leati_cache_open_memory(&c->cache, c->base.own.samples, bytes,
                                        options->memory > 0 ? options->memory : half_of_memory(), err);
     make_key(key, c, options->key);
-    return leati_cache_open_file(&c->cache, options->file, c->base.samples, bytes, key, err);
+    return leati_cache_open_file(&c->cache, options->file, c->base.own.samples, bytes, key, err);
 }
 
 leat_status leat_sequence_cache(leat_sequence *whole, const leat_cache_options *options, leat_sequence *out,
@@ -129,9 +130,9 @@ leat_status leat_sequence_cache(leat_sequence *whole, const leat_cache_options *
     if (all.file && !all.key)
         return leati_fail(err, LEAT_EINVAL, "a cache in a file needs a key, which says what the samples are");
     LEATI_TRY(leati_combined_create(&c, sizeof *c, &whole, 1, err));
-    c->base.samples = leati_part_samples(&c->base.parts[0]);
+    c->base.own.samples = leati_part_samples(&c->base.parts[0]);
     c->base.make = make_cached;
-    c->base.before_pass = before_pass;
+    c->base.own.before_pass = before_pass;
     c->cache.building.fd = -1;
     const leat_status status = open_cache(c, &all, err);
     if (status == LEAT_OK) c->base.fini = fini;

@@ -118,33 +118,10 @@ leat_status leati_batch_finish(leat_batch *batch, int64_t made, leat_error *err)
 
 /* ---- The sequence ---- */
 
-static int64_t length(void *user) {
-    leati_combined *c = user;
-    if (c->before_pass) c->before_pass(c);
-    return (c->samples - 1) / c->spec.batch_size + 1;
-}
-
-static int64_t samples(void *user) {
-    return ((const leati_combined *)user)->samples;
-}
-
-static leat_status get_samples(void *user, const int64_t *numbers, int64_t count, leat_rng *rng,
-                               leat_batch *batch, leat_error *err) {
-    leati_combined *c = user;
+static leat_status make(leati_numbered *own, const int64_t *numbers, int64_t count, leat_rng *rng,
+                        leat_batch *batch, leat_error *err) {
+    leati_combined *c = (leati_combined *)own;
     return c->make(c, numbers, count, rng, batch, err);
-}
-
-static leat_status get(void *user, int64_t index, leat_rng *rng, leat_batch *batch, leat_error *err) {
-    leati_combined *c = user;
-    const int64_t first = index * c->spec.batch_size, left = c->samples - first;
-    const int64_t count = left < c->spec.batch_size ? left : c->spec.batch_size;
-    int64_t *numbers = leati_calloc((size_t)count, sizeof *numbers);
-    if (!numbers)
-        return leati_fail_memory(err, leati_count_bytes(count, sizeof *numbers), "numbers of samples");
-    for (int64_t i = 0; i < count; ++i) numbers[i] = first + i;
-    const leat_status status = c->make(c, numbers, count, rng, batch, err);
-    leati_free(numbers);
-    return status;
 }
 
 static void fini_workers(leati_combined *c, int worker, int count) {
@@ -169,8 +146,8 @@ static void worker_fini(void *user, int worker) {
     fini_workers(c, worker, c->part_count);
 }
 
-static void destroy(void *user) {
-    leati_combined *c = user;
+static void destroy(leati_numbered *own) {
+    leati_combined *c = (leati_combined *)own;
     if (c->fini) c->fini(c);
     for (int i = 0; i < c->part_count; ++i) leat_sequence_destroy(&c->parts[i]);
     leati_free(c->parts);
@@ -218,10 +195,10 @@ leat_status leati_combined_create(void *out, size_t bytes, leat_sequence *const 
         leati_combined_free(c);
         return status;
     }
-    c->spec = c->parts[0].spec;
+    c->own.spec = c->parts[0].spec;
     for (int i = 1; i < count; ++i)
-        if (c->parts[i].spec.batch_size > c->spec.batch_size)
-            c->spec.batch_size = c->parts[i].spec.batch_size;
+        if (c->parts[i].spec.batch_size > c->own.spec.batch_size)
+            c->own.spec.batch_size = c->parts[i].spec.batch_size;
     *(void **)out = c;
     return LEAT_OK;
 }
@@ -244,15 +221,9 @@ leat_status leati_combined_finish(leati_combined *c, leat_status status, leat_se
         leati_combined_free(c);
         return status;
     }
-    leat_sequence made = leat_sequence_default();
-    if (c->spec.batch_size > c->samples) c->spec.batch_size = c->samples;
-    made.user = c;
-    made.spec = c->spec;
-    made.length = length;
-    made.samples = samples;
-    made.get = get;
-    made.get_samples = get_samples;
-    made.destroy = destroy;
+    c->own.make = make;
+    c->own.destroy = destroy;
+    leat_sequence made = leati_numbered_sequence(&c->own);
     if (needs_workers(c)) {
         made.worker_init = worker_init;
         made.worker_fini = worker_fini;
@@ -264,8 +235,8 @@ leat_status leati_combined_finish(leati_combined *c, leat_status status, leat_se
 
 void leati_combined_set_batch_size(leat_sequence *combination, int64_t batch_size) {
     leati_combined *c = combination->user;
-    c->spec.batch_size = batch_size < c->samples ? batch_size : c->samples;
-    combination->spec.batch_size = c->spec.batch_size;
+    c->own.spec.batch_size = batch_size < c->own.samples ? batch_size : c->own.samples;
+    combination->spec.batch_size = c->own.spec.batch_size;
 }
 
 leat_status leati_combined_check_equal(const leati_combined *c, leat_error *err) {

@@ -3,14 +3,14 @@
 #ifndef LEATI_DATA_COMBINE_COMBINE_H
 #define LEATI_DATA_COMBINE_COMBINE_H
 
+#include "data/numbered.h"
 #include "leat/combine.h"
 
 typedef struct leati_combined leati_combined;
 
 /* The beginning of each combination's own struct, which is the `user` of its sequence. */
 struct leati_combined {
-    leat_batch_spec spec;
-    int64_t samples;      /* of a pass */
+    leati_numbered own;
     leat_sequence *parts; /* owned after leati_combined_finish */
     int part_count;
     /* Makes the samples with these numbers; sets batch->size. */
@@ -18,8 +18,6 @@ struct leati_combined {
                         leat_batch *batch, leat_error *err);
     /* Frees what the combination owns beside its parts; NULL: nothing. */
     void (*fini)(leati_combined *c);
-    /* Called on the trainer's thread before each pass; NULL: nothing. */
-    void (*before_pass)(leati_combined *c);
 };
 
 /* Allocates a combination of `bytes` bytes with copies of the parts, which it does not own yet.

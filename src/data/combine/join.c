@@ -27,19 +27,19 @@ static leat_status make_concat(leati_combined *base, const int64_t *numbers, int
     leat_rng rngs[LEAT_COMBINE_MAX_PARTS];
     int64_t made = 0;
     leat_status status = LEAT_OK;
-    int64_t *inner = leati_calloc((size_t)count, sizeof *inner);
-    if (!inner) return leati_fail_memory(err, leati_count_bytes(count, sizeof *inner), "numbers of samples");
+    leati_numbers inner;
+    LEATI_TRY(leati_numbers_init(&inner, 0, count, err));
     for (int i = 0; i < base->part_count; ++i) rngs[i] = leati_rng_of_part(rng, (uint64_t)i);
     for (int k = 0; k < batch->tensor_count; ++k) target.data[k] = batch->tensors[k].data;
     for (int64_t i = 0, n = 0; i < count && status == LEAT_OK; i += n) {
         const int part = part_of(c, numbers[i]);
         for (n = 0; i + n < count && numbers[i + n] >= c->first[part] && numbers[i + n] < c->first[part + 1];
              ++n)
-            inner[n] = numbers[i + n] - c->first[part];
-        status = leati_part_make(&base->parts[part], inner, n, &rngs[part], &target, &made, err);
+            inner.at[n] = numbers[i + n] - c->first[part];
+        status = leati_part_make(&base->parts[part], inner.at, n, &rngs[part], &target, &made, err);
     }
     leati_free(target.scratch);
-    leati_free(inner);
+    leati_numbers_fini(&inner);
     return status == LEAT_OK ? leati_batch_finish(batch, made, err) : status;
 }
 
@@ -51,7 +51,7 @@ leat_status leat_sequence_concat(leat_sequence *const *parts, int count, leat_se
     LEATI_GIVEN(parts, err);
     LEATI_TRY(leati_combined_create(&c, sizeof *c, parts, count, err));
     for (int i = 0; i < count; ++i) c->first[i + 1] = c->first[i] + leati_part_samples(&c->base.parts[i]);
-    c->base.samples = c->first[count];
+    c->base.own.samples = c->first[count];
     c->base.make = make_concat;
     return leati_combined_finish(&c->base, leati_combined_check_equal(&c->base, err), parts, out, size);
 }
@@ -100,16 +100,16 @@ static leat_status make_zip(leati_combined *base, const int64_t *numbers, int64_
 
 /* Lists the tensors of all parts, the inputs of all of them first. */
 static leat_status describe_zip(zip *z, leat_error *err) {
-    z->base.spec.tensor_count = 0;
+    z->base.own.spec.tensor_count = 0;
     for (int purpose = LEAT_PART_INPUT; purpose <= LEAT_PART_SAMPLE_WEIGHT; ++purpose)
         for (int i = 0; i < z->base.part_count; ++i) {
             const leat_batch_spec *spec = &z->base.parts[i].spec;
             for (int k = 0; k < spec->tensor_count; ++k) {
                 const leat_tensor_spec *t = &spec->tensors[k];
                 if ((int)t->part != purpose) continue;
-                z->tensor[i][k] = z->base.spec.tensor_count;
-                LEATI_TRY(
-                    leat_batch_spec_add(&z->base.spec, t->part, t->name, t->dtype, t->rank, t->shape, err));
+                z->tensor[i][k] = z->base.own.spec.tensor_count;
+                LEATI_TRY(leat_batch_spec_add(&z->base.own.spec, t->part, t->name, t->dtype, t->rank,
+                                              t->shape, err));
             }
         }
     return LEAT_OK;
@@ -118,10 +118,10 @@ static leat_status describe_zip(zip *z, leat_error *err) {
 static leat_status check_lengths(const zip *z, leat_error *err) {
     for (int i = 1; i < z->base.part_count; ++i) {
         const int64_t samples = leati_part_samples(&z->base.parts[i]);
-        if (samples != z->base.samples)
+        if (samples != z->base.own.samples)
             return leati_fail(err, LEAT_ESHAPE,
                               "part 0 has %lld samples, part %d has %lld; take the same number of each",
-                              (long long)z->base.samples, i, (long long)samples);
+                              (long long)z->base.own.samples, i, (long long)samples);
     }
     return LEAT_OK;
 }
@@ -133,7 +133,7 @@ leat_status leat_sequence_zip(leat_sequence *const *parts, int count, leat_seque
     LEATI_TRY(leati_sequence_begin(out, size, err));
     LEATI_GIVEN(parts, err);
     LEATI_TRY(leati_combined_create(&z, sizeof *z, parts, count, err));
-    z->base.samples = leati_part_samples(&z->base.parts[0]);
+    z->base.own.samples = leati_part_samples(&z->base.parts[0]);
     z->base.make = make_zip;
     leat_status status = check_lengths(z, err);
     if (status == LEAT_OK) status = describe_zip(z, err);

@@ -65,16 +65,16 @@ static leat_status make_mix(leati_combined *base, const int64_t *numbers, int64_
     leati_target target = {0};
     int64_t made = 0;
     draw *draws = leati_calloc((size_t)base->part_count, sizeof *draws);
-    int64_t *inner = leati_calloc((size_t)count, sizeof *inner);
-    leat_status status = LEAT_OK;
+    leati_numbers inner;
+    leat_status status = leati_numbers_init(&inner, 0, count, err);
     for (int k = 0; k < batch->tensor_count; ++k) target.data[k] = batch->tensors[k].data;
     for (int i = 0; draws && i < base->part_count; ++i) draws[i].turn = -1;
-    if (draws && inner)
-        status = make_all((const mix *)base, draws, inner, numbers, count, rng, &target, &made, err);
-    else
-        status = leati_fail_memory(err, leati_count_bytes(count, sizeof *inner), "numbers of samples");
+    if (status == LEAT_OK && !draws)
+        status = leati_fail_memory(err, leati_count_bytes(base->part_count, sizeof *draws), "draws of a mix");
+    if (status == LEAT_OK)
+        status = make_all((const mix *)base, draws, inner.at, numbers, count, rng, &target, &made, err);
     leati_free(target.scratch);
-    leati_free(inner);
+    leati_numbers_fini(&inner);
     leati_free(draws);
     return status == LEAT_OK ? leati_batch_finish(batch, made, err) : status;
 }
@@ -178,6 +178,6 @@ leat_status leat_sequence_mix(leat_sequence *const *parts, const double *weights
     leat_status status = leati_combined_check_equal(&m->base, err);
     if (status == LEAT_OK) status = read_weights(m, weights, err);
     if (status == LEAT_OK) status = make_table(m, err);
-    if (status == LEAT_OK) m->base.samples = samples > 0 ? samples : count_unrepeated(m);
+    if (status == LEAT_OK) m->base.own.samples = samples > 0 ? samples : count_unrepeated(m);
     return leati_combined_finish(&m->base, status, parts, out, size);
 }

@@ -20,18 +20,18 @@ static leat_status make_selection(leati_combined *base, const int64_t *numbers, 
     leati_target target = {0};
     int64_t made = 0;
     leat_status status = LEAT_OK;
-    int64_t *inner = leati_calloc((size_t)count, sizeof *inner);
-    if (!inner) return leati_fail_memory(err, leati_count_bytes(count, sizeof *inner), "numbers of samples");
+    leati_numbers inner;
+    LEATI_TRY(leati_numbers_init(&inner, 0, count, err));
     for (int k = 0; k < batch->tensor_count; ++k) target.data[k] = batch->tensors[k].data;
     for (int64_t i = 0, n = 0; i < count && status == LEAT_OK; i += n) {
         const int64_t turn = numbers[i] / s->period;
         leat_rng own = leati_rng_of_part(rng, (uint64_t)turn);
         for (n = 0; i + n < count && numbers[i + n] / s->period == turn; ++n)
-            inner[n] = s->start + s->step * (numbers[i + n] % s->period);
-        status = leati_part_make(&base->parts[0], inner, n, &own, &target, &made, err);
+            inner.at[n] = s->start + s->step * (numbers[i + n] % s->period);
+        status = leati_part_make(&base->parts[0], inner.at, n, &own, &target, &made, err);
     }
     leati_free(target.scratch);
-    leati_free(inner);
+    leati_numbers_fini(&inner);
     return status == LEAT_OK ? leati_batch_finish(batch, made, err) : status;
 }
 
@@ -49,7 +49,7 @@ leat_status leat_sequence_repeat(leat_sequence *whole, int64_t times, leat_seque
     s->period = leati_part_samples(&s->base.parts[0]);
     s->base.make = make_selection;
     leat_status status = LEAT_OK;
-    if (!leati_mul_i64(s->period, times, &s->base.samples))
+    if (!leati_mul_i64(s->period, times, &s->base.own.samples))
         status = leati_fail(err, LEAT_EINVAL, "%lld repetitions of %lld samples are too many",
                             (long long)times, (long long)s->period);
     return leati_combined_finish(&s->base, status, &whole, out, size);
@@ -69,7 +69,7 @@ leat_status leat_sequence_slice(leat_sequence *whole, int64_t start, int64_t sto
     const int64_t count = leati_part_samples(&s->base.parts[0]), end = stop < count ? stop : count;
     s->start = start;
     s->step = step;
-    s->base.samples = s->period = end > start ? (end - start - 1) / step + 1 : 0;
+    s->base.own.samples = s->period = end > start ? (end - start - 1) / step + 1 : 0;
     s->base.make = make_selection;
     leat_status status = LEAT_OK;
     if (s->period < 1)
@@ -116,13 +116,13 @@ leat_status leat_sequence_as_targets(leat_sequence *whole, leat_sequence *out, s
     LEATI_TRY(leati_sequence_begin(out, size, err));
     LEATI_GIVEN(whole, err);
     LEATI_TRY(leati_combined_create(&t, sizeof *t, &whole, 1, err));
-    leat_batch_spec *spec = &t->base.spec;
+    leat_batch_spec *spec = &t->base.own.spec;
     for (int k = 0; k < spec->tensor_count; ++k)
         if (spec->tensors[k].part != LEAT_PART_INPUT)
             t->dropped_bytes += leati_sample_bytes(&spec->tensors[k]);
     spec->tensor_count = leat_batch_spec_count(spec, LEAT_PART_INPUT);
     for (int k = 0; k < spec->tensor_count; ++k) spec->tensors[k].part = LEAT_PART_TARGET;
-    t->base.samples = leati_part_samples(&t->base.parts[0]);
+    t->base.own.samples = leati_part_samples(&t->base.parts[0]);
     t->base.make = make_targets;
     return leati_combined_finish(&t->base, LEAT_OK, &whole, out, size);
 }

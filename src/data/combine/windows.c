@@ -54,7 +54,7 @@ static leat_status make_windows(leati_combined *base, const int64_t *numbers, in
     const windows *w = (const windows *)base;
     const leat_window_options *o = &w->options;
     const int64_t total = leati_mul_saturated(count, o->length);
-    const int tensor_count = base->spec.tensor_count;
+    const int tensor_count = base->own.spec.tensor_count;
     leat_status status = LEAT_OK;
     int64_t *rows = leati_calloc((size_t)total, sizeof *rows);
     if (!rows) return leati_fail_memory(err, leati_count_bytes(total, sizeof *rows), "numbers of rows");
@@ -100,13 +100,13 @@ static leat_status count_windows(windows *w, leat_error *err) {
             "%lld on and before row %lld",
             (long long)(span < INT64_MAX ? span + 1 : span), (long long)(end > o->start ? end - o->start : 0),
             (long long)o->start, (long long)end);
-    w->base.samples = (starts - 1) / o->stride + 1;
+    w->base.own.samples = (starts - 1) / o->stride + 1;
     return LEAT_OK;
 }
 
 /* Gives the inputs their dimension of time. */
 static leat_status describe(windows *w, leat_error *err) {
-    leat_batch_spec *spec = &w->base.spec;
+    leat_batch_spec *spec = &w->base.own.spec;
     w->input_count = leat_batch_spec_count(spec, LEAT_PART_INPUT);
     for (int k = 0; k < spec->tensor_count; ++k) {
         leat_tensor_spec *t = &spec->tensors[k];

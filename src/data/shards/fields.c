@@ -89,6 +89,7 @@ leat_status leati_records_create(leati_records **out, const leati_spec *spec, co
     leati_records *records = leati_calloc(1, sizeof *records);
     if (!records) return leati_fail_memory(err, sizeof *records, "a source");
     leat_status status = read_options(records, spec, settings, err);
+    records->bad = (leati_bad_samples){.skipped = records->choices.skip_bad, .what = "samples"};
     if (status == LEAT_OK)
         status = leati_path_list_expand(&records->shards, spec->paths, spec->path_count, err);
     if (status != LEAT_OK) {

@@ -13,9 +13,6 @@
 #include "data/npy.h"
 #include "tensor/number.h"
 
-/* After so many warnings about bad samples, a process says no more. */
-enum { MAX_WARNINGS = 20 };
-
 void leati_records_destroy(leati_records *records) {
     if (!records) return;
     for (int64_t i = 0; records->contents && i < records->shards.count; ++i) leati_free(records->contents[i]);
@@ -30,30 +27,22 @@ void leati_records_destroy(leati_records *records) {
 
 leat_status leati_records_add(leati_records *records, leati_span **out, leat_error *err) {
     const int width = records->spans_per_sample;
-    if (records->samples == records->capacity) {
+    if (records->numbered.samples == records->capacity) {
         const int64_t capacity = records->capacity ? 2 * records->capacity : 256;
         leati_span *spans = leati_realloc(records->spans, (size_t)(capacity * width), sizeof *spans);
         if (!spans) return leati_fail_memory(err, (size_t)(capacity * width) * sizeof *spans, "an index");
         records->spans = spans;
         records->capacity = capacity;
     }
-    *out = records->spans + records->samples++ * width;
+    *out = records->spans + records->numbered.samples++ * width;
     for (int i = 0; i < width; ++i) (*out)[i] = (leati_span){.shard = -1};
     return LEAT_OK;
 }
 
-static void warn(leati_records *records, const char *message) {
-    const int64_t before = atomic_fetch_add(&records->warned, 1);
-    if (before < MAX_WARNINGS) leati_log(LEAT_LOG_WARNING, "left out: %s", message);
-    if (before == MAX_WARNINGS) leati_log(LEAT_LOG_WARNING, "left out: further samples, which are not named");
-}
-
 leat_status leati_records_leave_out(leati_records *records, leat_status status, const leat_error *problem,
                                     leat_error *err) {
-    if (!records->choices.skip_bad || status == LEAT_ENOMEM)
-        return leati_fail(err, status, "%s", problem->message);
+    LEATI_TRY(leati_bad_sample(&records->bad, status, problem, err));
     ++records->left_out;
-    warn(records, problem->message);
     return LEAT_OK;
 }
 
@@ -229,7 +218,7 @@ static leat_status decode_field(const leati_records *records, const leati_field 
 
 /* Returns the bytes of one sample of a tensor. */
 static size_t sample_bytes(const leati_records *records, int tensor) {
-    const leat_tensor_spec *spec = &records->spec.tensors[tensor];
+    const leat_tensor_spec *spec = &records->numbered.spec.tensors[tensor];
     return leati_count_bytes(leati_shape_count(spec->rank, spec->shape), leat_dtype_bytes(spec->dtype));
 }
 
@@ -260,24 +249,20 @@ static leat_status write_sample(const leati_records *records, reading *in, int64
     return LEAT_OK;
 }
 
-/* Makes a batch of `count` samples: those with the given numbers, or those from `first` on if `numbers` is NULL. */
-static leat_status make_batch(leati_records *records, const int64_t *numbers, int64_t first, int64_t count,
+static leat_status make_batch(leati_numbered *source, const int64_t *numbers, int64_t count, leat_rng *rng,
                               leat_batch *batch, leat_error *err) {
+    leati_records *records = (leati_records *)source;
+    (void)rng;
     reading in = {.fd = -1};
     leat_status status = LEAT_OK;
     int64_t made = 0;
     for (int64_t i = 0; i < count && status == LEAT_OK; ++i) {
         leat_error problem = {0};
-        status = write_sample(records, &in, numbers ? numbers[i] : first + i, made, batch,
-                              records->choices.skip_bad ? &problem : err);
-        if (status == LEAT_OK) {
+        status = write_sample(records, &in, numbers[i], made, batch, &problem);
+        if (status == LEAT_OK)
             ++made;
-        } else if (records->choices.skip_bad && status != LEAT_ENOMEM) {
-            warn(records, problem.message);
-            status = LEAT_OK;
-        } else if (records->choices.skip_bad) {
-            status = leati_fail(err, status, "%s", problem.message);
-        }
+        else
+            status = leati_bad_sample(&records->bad, status, &problem, err);
     }
     end_reading(&in);
     if (status == LEAT_OK && made == 0)
@@ -287,31 +272,8 @@ static leat_status make_batch(leati_records *records, const int64_t *numbers, in
     return status;
 }
 
-static int64_t length(void *user) {
-    const leati_records *records = user;
-    return (records->samples - 1) / records->spec.batch_size + 1;
-}
-
-static int64_t samples(void *user) {
-    return ((const leati_records *)user)->samples;
-}
-
-static leat_status get_samples(void *user, const int64_t *numbers, int64_t count, leat_rng *rng,
-                               leat_batch *batch, leat_error *err) {
-    (void)rng;
-    return make_batch(user, numbers, 0, count, batch, err);
-}
-
-static leat_status get(void *user, int64_t index, leat_rng *rng, leat_batch *batch, leat_error *err) {
-    leati_records *records = user;
-    const int64_t first = index * records->spec.batch_size, left = records->samples - first;
-    (void)rng;
-    return make_batch(records, NULL, first, left < records->spec.batch_size ? left : records->spec.batch_size,
-                      batch, err);
-}
-
-static void destroy(void *user) {
-    leati_records_destroy(user);
+static void destroy(leati_numbered *source) {
+    leati_records_destroy((leati_records *)source);
 }
 
 /* ---- The first sample ---- */
@@ -352,16 +314,17 @@ static leat_status add_tensor(leati_records *records, leati_field *field, leat_e
     const leati_image_choices *c = &records->choices;
     const int64_t picture[] = {c->height, c->width, (int64_t)c->color};
     if (field->form == LEATI_FIELD_PICTURE)
-        return leat_batch_spec_add(&records->spec, field->part, NULL, records->table ? LEAT_F32 : LEAT_U8, 3,
-                                   picture, err);
+        return leat_batch_spec_add(&records->numbered.spec, field->part, NULL,
+                                   records->table ? LEAT_F32 : LEAT_U8, 3, picture, err);
     if (field->part == LEAT_PART_TARGET && records->onehot > 0) {
         if (field->count != 1 || !leati_dtype_is_integer(field->dtype))
             return leati_fail(err, LEAT_ESHAPE, "'%s': onehot needs one integer for each sample",
                               field->name);
         field->onehot = records->onehot;
-        return leat_batch_spec_add(&records->spec, field->part, NULL, LEAT_F32, 1, &records->onehot, err);
+        return leat_batch_spec_add(&records->numbered.spec, field->part, NULL, LEAT_F32, 1, &records->onehot,
+                                   err);
     }
-    return leat_batch_spec_add(&records->spec, field->part, NULL,
+    return leat_batch_spec_add(&records->numbered.spec, field->part, NULL,
                                field->dtype == LEAT_F64 ? LEAT_F32 : field->dtype, field->rank, field->shape,
                                err);
 }
@@ -382,13 +345,12 @@ static leat_status describe(leati_records *records, leat_error *err) {
 }
 
 static leat_status finish(leati_records *records, const leat_source_options *options, leat_error *err) {
-    if (options->batch_size < 1)
-        return leati_fail(err, LEAT_EINVAL, "batch size %lld, expected at least 1",
-                          (long long)options->batch_size);
-    if (records->samples == 0)
+    LEATI_TRY(leati_check_batch_size(options->batch_size, err));
+    if (records->numbered.samples == 0)
         return leati_fail(err, LEAT_EFORMAT, "'%s' has no samples", records->shards.paths[0]);
-    records->spec.batch_size =
-        options->batch_size < records->samples ? options->batch_size : records->samples;
+    records->numbered.spec.batch_size = options->batch_size;
+    records->numbered.make = make_batch;
+    records->numbered.destroy = destroy;
     LEATI_TRY(
         leati_scaled_bytes(&records->table, records->choices.numerator, records->choices.denominator, err));
     return describe(records, err);
@@ -401,13 +363,6 @@ leat_status leati_records_finish(leat_sequence *out, leati_records *records,
         leati_records_destroy(records);
         return status;
     }
-    *out = leat_sequence_default();
-    out->user = records;
-    out->spec = records->spec;
-    out->length = length;
-    out->get = get;
-    out->samples = samples;
-    out->get_samples = get_samples;
-    out->destroy = destroy;
+    *out = leati_numbered_sequence(&records->numbered);
     return LEAT_OK;
 }

@@ -7,10 +7,9 @@
 #ifndef LEATI_DATA_SHARDS_RECORDS_H
 #define LEATI_DATA_SHARDS_RECORDS_H
 
-#include <stdatomic.h>
-
 #include "data/images.h"
 #include "data/archive/paths.h"
+#include "data/numbered.h"
 
 /* The form in which a field is stored. */
 typedef enum leati_field_form {
@@ -54,7 +53,7 @@ typedef leat_status leati_decode_field(const leati_field *field, const unsigned 
                                        void *dst, leat_error *err);
 
 struct leati_records {
-    leat_batch_spec spec;
+    leati_numbered numbered; /* first */
     leati_path_list shards;
     unsigned char **contents; /* (shards): the unpacked bytes of compressed shards; NULL: read the file */
     size_t *content_bytes;
@@ -62,15 +61,15 @@ struct leati_records {
     int field_count;
     char *texts;       /* the names of the fields */
     leati_span *spans; /* (samples, spans_per_sample) */
-    int64_t samples, capacity;
+    int64_t capacity;
     int spans_per_sample; /* one for each field, or 1 */
     leati_find_field *find;
     leati_decode_field *decode;
     leati_image_choices choices; /* of the pictures */
     float *table;                /* the scaled values of all 256 bytes; NULL: pictures are uint8 */
     int64_t onehot;
-    int64_t left_out;       /* pieces that the index does not have */
-    _Atomic int64_t warned; /* samples that this process has left out */
+    int64_t left_out; /* pieces that the index does not have */
+    leati_bad_samples bad;
 };
 
 /* Makes empty records and parses the options, fields among them.  Errors: LEAT_EINVAL; LEAT_ENOMEM. */

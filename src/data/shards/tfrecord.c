@@ -199,7 +199,7 @@ static leat_status choose_form(leati_field *field, const unsigned char *bytes, s
 
 static leat_status choose_forms(leati_records *records, leat_error *err) {
     const leati_span *span = records->spans;
-    if (records->samples == 0) return LEAT_OK;
+    if (records->numbered.samples == 0) return LEAT_OK;
     if (records->field_count == 0 || records->fields[0].part != LEAT_PART_INPUT)
         return leati_fail(err, LEAT_EINVAL, "expected inputs=FEATURE");
     leati_map map = {0};

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What all sources have in common whose samples have numbers: a batch is a list of such numbers, and the functions of
+ * a sequence follow from one function that makes a batch of a list. */
+#ifndef LEATI_DATA_NUMBERED_H
+#define LEATI_DATA_NUMBERED_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "leat/sequence.h"
+
+typedef struct leati_numbered leati_numbered;
+
+/* The beginning of a source's own struct, which is the `user` of its sequence. */
+struct leati_numbered {
+    leat_batch_spec spec;
+    int64_t samples; /* of a pass */
+    /* Makes the samples with these numbers; batch->size is `count`, and smaller afterwards if samples are left out. */
+    leat_status (*make)(leati_numbered *source, const int64_t *numbers, int64_t count, leat_rng *rng,
+                        leat_batch *batch, leat_error *err);
+    void (*destroy)(leati_numbered *source);
+    /* Called on the trainer's thread before each pass; NULL: nothing. */
+    void (*before_pass)(leati_numbered *source);
+};
+
+/* Returns the sequence of a source whose members are set; the sequence owns the source.  The batch size becomes at most
+ * the number of samples. */
+leat_sequence leati_numbered_sequence(leati_numbered *source);
+
+/* Returns the source of a sequence that leati_numbered_sequence() has made with this `make`; NULL for others. */
+leati_numbered *leati_numbered_of(const leat_sequence *sequence,
+                                  leat_status (*make)(leati_numbered *, const int64_t *, int64_t, leat_rng *,
+                                                      leat_batch *, leat_error *));
+
+/* Checks the batch size that a caller gives.  Errors: LEAT_EINVAL. */
+leat_status leati_check_batch_size(int64_t batch_size, leat_error *err);
+
+/* The numbers of the samples of a batch.  The struct must not be moved. */
+typedef struct leati_numbers {
+    int64_t *at; /* points to `few`, or to memory */
+    int64_t few[64];
+} leati_numbers;
+
+/* Gets memory for `count` numbers, and writes first, first + 1, ...  Errors: LEAT_ENOMEM. */
+leat_status leati_numbers_init(leati_numbers *out, int64_t first, int64_t count, leat_error *err);
+void leati_numbers_fini(leati_numbers *numbers);
+
+/* What a source does about samples that cannot be read. */
+typedef struct leati_bad_samples {
+    bool skipped;                  /* they are left out; otherwise their batch fails */
+    _Atomic int64_t skipped_count; /* by this process */
+    const char *what;              /* "pictures", for messages */
+} leati_bad_samples;
+
+/* Says what becomes of a sample that could not be read because of `problem`: LEAT_OK and a warning in the log if it is
+ * left out, otherwise `status`.  Memory that is missing is not the sample's fault. */
+leat_status leati_bad_sample(leati_bad_samples *rule, leat_status status, const leat_error *problem,
+                             leat_error *err);
+
+#endif
