@@ -19,10 +19,10 @@ typedef struct images {
     leati_numbered numbered;     /* first */
     leati_image_choices choices; /* its texts are not used after the source is opened */
     leati_image_list list;
-    leat_augment *augment; /* NULL: samples are not augmented */
-    float *table;          /* the scaled values of all 256 bytes; NULL: pictures are uint8 */
-    int64_t *sizes;        /* of leat_source_note_sizes; borrowed */
-    char **masks; /* the path of each picture's mask; NULL: the targets are labels, or there are none */
+    leat_augment *augment;  /* NULL: samples are not augmented */
+    float *table;           /* the scaled values of all 256 bytes; NULL: pictures are uint8 */
+    int64_t *sizes;         /* of leat_source_note_sizes; borrowed */
+    leati_image_list masks; /* of each picture; empty: the targets are labels, or there are none */
     leati_bad_samples bad;
 } images;
 
@@ -35,13 +35,13 @@ leati_picture_options leati_image_decoding(const leati_image_choices *c) {
                                    .scaled_height = c->scaled_decoding ? c->height : 0};
 }
 
-static leat_status decode_as(const images *s, leati_picture *out, const leati_image_file *file,
-                             leati_picture_color color, leat_error *err) {
+static leat_status decode_as(const images *s, leati_picture *out, const leati_image_list *list,
+                             const leati_image_file *file, leati_picture_color color, leat_error *err) {
     leati_picture_options options = leati_image_decoding(&s->choices);
     options.color = color;
     unsigned char *bytes = NULL;
     size_t count = 0;
-    leat_status status = leati_image_list_bytes(&s->list, file, &bytes, &count, err);
+    leat_status status = leati_image_list_bytes(list, file, &bytes, &count, err);
     if (status == LEAT_OK) status = leati_picture_decode(out, bytes, count, &options, err);
     leati_free(bytes);
     return leati_prefix(status, err, "picture '%s'", file->path);
@@ -49,7 +49,7 @@ static leat_status decode_as(const images *s, leati_picture *out, const leati_im
 
 static leat_status decode_file(const images *s, leati_picture *out, const leati_image_file *file,
                                leat_error *err) {
-    return decode_as(s, out, file, s->choices.color, err);
+    return decode_as(s, out, &s->list, file, s->choices.color, err);
 }
 
 void leati_image_write_scaled(const leati_picture *picture, const float table[256], float *dst) {
@@ -106,13 +106,13 @@ static leat_status write_picture(const images *s, const leati_image_file *file, 
 
 /* Writes the mask of a picture, moved as the picture is. */
 static leat_status write_mask(const images *s, const place *at, leat_error *err) {
-    const leati_image_file file = {.path = s->masks[at->number], .member = -1};
+    const leati_image_file *file = &s->masks.files[at->number];
     leati_picture in, out = {0};
-    LEATI_TRY(decode_as(s, &in, &file, LEATI_COLOR_GRAYSCALE, err));
+    LEATI_TRY(decode_as(s, &in, &s->masks, file, LEATI_COLOR_GRAYSCALE, err));
     leat_status status = leati_picture_create(&out, s->choices.width, s->choices.height, 1, err);
     if (status == LEAT_OK)
         status = leati_prefix(leati_picture_fit(&out, &in, LEATI_FILTER_NEAREST, s->choices.fit, err), err,
-                              "mask '%s'", s->masks[at->number]);
+                              "mask '%s'", file->path);
     leati_picture_fini(&in);
     const leati_augment_picture job = {.src = out.pixels,
                                        .channels = 1,
@@ -128,7 +128,8 @@ static leat_status write_mask(const images *s, const place *at, leat_error *err)
     return status;
 }
 
-static void write_label(const images *s, const leati_image_file *file, void *dst) {
+/* Writes target number `target` of a picture, which is not another picture. */
+static void write_label(const images *s, const leati_image_file *file, int target, void *dst) {
     switch (s->choices.labels) {
     case LEATI_LABELS_INT: *(int32_t *)dst = file->label; break;
     case LEATI_LABELS_BINARY: *(float *)dst = (float)file->label; break;
@@ -142,7 +143,9 @@ static void write_label(const images *s, const leati_image_file *file, void *dst
         for (int i = 0; i < file->label_count; ++i)
             ((float *)dst)[s->list.numbers[file->first_number + i]] = 1;
         break;
-    case LEATI_LABELS_NONE: break;
+    case LEATI_LABELS_MULTI: *(float *)dst = file->raw[target]; break;
+    case LEATI_LABELS_NONE:
+    case LEATI_LABELS_INPUT: break;
     }
 }
 
@@ -159,10 +162,15 @@ static leat_status write_sample(const images *s, int64_t number, int64_t place_i
     place at = {.rng = rng, .number = number};
     at.dst = (unsigned char *)batch->tensors[0].data + (size_t)place_in_batch * sample_bytes(s, 0);
     LEATI_TRY(write_picture(s, file, &at, err));
-    if (s->numbered.spec.tensor_count == 1) return LEAT_OK;
-    at.dst = (unsigned char *)batch->tensors[1].data + (size_t)place_in_batch * sample_bytes(s, 1);
-    if (s->masks) return write_mask(s, &at, err);
-    write_label(s, file, at.dst);
+    const void *picture = at.dst;
+    for (int k = 1; k < s->numbered.spec.tensor_count; ++k) {
+        at.dst = (unsigned char *)batch->tensors[k].data + (size_t)place_in_batch * sample_bytes(s, k);
+        if (s->masks.count > 0) return write_mask(s, &at, err);
+        if (s->choices.labels == LEATI_LABELS_INPUT)
+            memcpy(at.dst, picture, sample_bytes(s, 0));
+        else
+            write_label(s, file, k - 1, at.dst);
+    }
     return LEAT_OK;
 }
 
@@ -190,7 +198,7 @@ static leat_status make_batch(leati_numbered *source, const int64_t *numbers, in
 
 static void destroy(leati_numbered *source) {
     images *s = (images *)source;
-    leati_image_masks_free(s->masks, s->list.count);
+    leati_image_list_fini(&s->masks);
     leati_image_list_fini(&s->list);
     leat_augment_destroy(&s->augment);
     leati_free(s->table);
@@ -236,7 +244,8 @@ static leat_status fit_steps(const images *s, const char *path, const leat_sourc
 }
 
 static leat_status describe_batch(images *s, leat_error *err) {
-    static const leat_dtype dtypes[] = {LEAT_I32, LEAT_F32, LEAT_F32, LEAT_F32, LEAT_F32, LEAT_F32};
+    static const leat_dtype dtypes[] = {LEAT_I32, LEAT_F32, LEAT_F32, LEAT_F32,
+                                        LEAT_F32, LEAT_F32, LEAT_F32, LEAT_F32};
     const leati_label_mode labels = s->choices.labels;
     int64_t picture[] = {s->choices.height, s->choices.width, (int64_t)s->choices.color};
     bool is_float = s->table != NULL, makes_floats = false;
@@ -246,13 +255,20 @@ static leat_status describe_batch(images *s, leat_error *err) {
                                                        : 1;
     if (s->augment) leat_augment_output(s->augment, &picture[0], &picture[1], &makes_floats);
     is_float = is_float || makes_floats;
-    LEATI_TRY(leat_batch_spec_add(&s->numbered.spec, LEAT_PART_INPUT, NULL, is_float ? LEAT_F32 : LEAT_U8, 3,
-                                  picture, err));
+    const leat_dtype dtype = is_float ? LEAT_F32 : LEAT_U8;
+    leat_batch_spec *spec = &s->numbered.spec;
+    LEATI_TRY(leat_batch_spec_add(spec, LEAT_PART_INPUT, NULL, dtype, 3, picture, err));
     const int64_t mask[] = {picture[0], picture[1], 1};
-    if (s->masks)
-        return leat_batch_spec_add(&s->numbered.spec, LEAT_PART_TARGET, NULL, LEAT_U8, 3, mask, err);
+    if (s->masks.count > 0) return leat_batch_spec_add(spec, LEAT_PART_TARGET, NULL, LEAT_U8, 3, mask, err);
     if (labels == LEATI_LABELS_NONE) return LEAT_OK;
-    return leat_batch_spec_add(&s->numbered.spec, LEAT_PART_TARGET, NULL, dtypes[labels], 1, &label, err);
+    if (labels == LEATI_LABELS_INPUT)
+        return leat_batch_spec_add(spec, LEAT_PART_TARGET, NULL, dtype, 3, picture, err);
+    if (labels != LEATI_LABELS_MULTI)
+        return leat_batch_spec_add(spec, LEAT_PART_TARGET, NULL, dtypes[labels], 1, &label, err);
+    for (int i = 0; i < s->list.raw_columns; ++i)
+        LEATI_TRY(
+            leat_batch_spec_add(spec, LEAT_PART_TARGET, s->choices.y_columns[i], LEAT_F32, 1, &label, err));
+    return LEAT_OK;
 }
 
 static leat_status open_images(images *s, const char *path, const leati_settings *settings,
@@ -260,7 +276,8 @@ static leat_status open_images(images *s, const char *path, const leati_settings
     LEATI_TRY(leati_check_batch_size(options->batch_size, err));
     LEATI_TRY(leati_image_choices_read(&s->choices, settings, err));
     LEATI_TRY(leati_image_list_read(&s->list, path, &s->choices, err));
-    if (s->choices.masks) LEATI_TRY(leati_image_masks_find(&s->masks, &s->list, path, s->choices.masks, err));
+    if (s->choices.masks || s->choices.mask_column)
+        LEATI_TRY(leati_image_masks_find(&s->masks, &s->list, path, &s->choices, err));
     s->numbered.spec.batch_size = options->batch_size;
     s->numbered.samples = s->list.count;
     s->bad = (leati_bad_samples){.skipped = s->choices.skip_bad, .what = "pictures"};

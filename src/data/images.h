@@ -18,8 +18,13 @@ typedef enum leati_label_mode {
     LEATI_LABELS_BINARY, /* float32 (1,), two classes */
     LEATI_LABELS_RAW,    /* float32 (columns,): the numbers of a CSV list */
     LEATI_LABELS_NONE,
-    LEATI_LABELS_MULTIHOT /* float32 (classes,): several classes of a CSV list */
+    LEATI_LABELS_MULTIHOT, /* float32 (classes,): several classes of a CSV list */
+    LEATI_LABELS_INPUT,    /* the picture itself, as the model receives it */
+    LEATI_LABELS_MULTI     /* float32 (1,) for each column of a CSV list: as many targets */
 } leati_label_mode;
+
+/* Returns true if the labels are classes. */
+bool leati_labels_are_classes(leati_label_mode labels);
 
 /* The ways to choose the files of validation. */
 typedef enum leati_split_mode {
@@ -43,7 +48,8 @@ typedef struct leati_image_choices {
     char *classes[256]; /* in the order of their numbers */
     int class_count;    /* 0: all subfolders */
     char *augment;      /* the steps; NULL: none */
-    char *masks;        /* the folder of the masks, which are the targets; NULL */
+    char *masks;        /* the folder or the archive of the masks, which are the targets; NULL */
+    char *mask_column;  /* the column of a CSV list that has the paths of the masks; NULL */
     char *statistics;   /* the file of their statistics; NULL */
     leati_mix mix;
     char *x_column;
@@ -71,6 +77,7 @@ typedef struct leati_image_file {
     int64_t first_number; /* of `label_count` numbers in list->numbers, for LEATI_LABELS_MULTIHOT */
     int label_count;
     int64_t member; /* number of the member in list->archive; -1: the file at `path` */
+    char *mask;     /* the path of its mask, as the CSV list has it; NULL */
 } leati_image_file;
 
 typedef struct leati_image_list {
@@ -84,6 +91,9 @@ typedef struct leati_image_list {
     int raw_columns;
     bool from_csv;
     leati_archive *archive; /* NULL: the pictures are files */
+    /* The first `prefix` characters of the paths name the folder, the archive or the folder of the list, the first `root`
+     * also the folder inside of an archive that all pictures are in.  An absolute path of a list has neither. */
+    size_t prefix, root;
 } leati_image_list;
 
 /* Lists the pictures of a folder, of an archive, or those that a CSV file names, in Keras's order.
@@ -92,6 +102,7 @@ typedef struct leati_image_list {
 leat_status leati_image_list_read(leati_image_list *out, const char *path, const leati_image_choices *choices,
                                   leat_error *err);
 void leati_image_list_fini(leati_image_list *list);
+void leati_image_file_fini(leati_image_file *file);
 
 /* Appends a file; takes `path`, which the list frees. */
 leat_status leati_image_list_add(leati_image_list *list, char *path, int32_t label, leat_error *err);
@@ -135,12 +146,13 @@ leat_status leati_image_list_read_csv(leati_image_list *list, const char *path,
 leat_status leati_image_list_split(leati_image_list *list, const leati_image_choices *choices,
                                    leat_error *err);
 
-/* Finds the mask of each picture of the list: the file of the same name, below the folder `masks` instead of `folder`.
- * @param[out] out  (list->count), for leati_image_masks_free.
- * Errors: LEAT_ENOTFOUND a picture has no mask; LEAT_EINVAL the pictures are a CSV list; LEAT_ENOMEM. */
-leat_status leati_image_masks_find(char ***out, const leati_image_list *list, const char *folder,
-                                   const char *masks, leat_error *err);
-void leati_image_masks_free(char **paths, int64_t count);
+/* Finds the mask of each picture of the list that was read from `path`: the file of the same name below the folder, or in
+ * the archive, choices->masks, or the one that the CSV list names.
+ * @param[out] out  The masks, in the order of the pictures.
+ * Errors: LEAT_ENOTFOUND a picture has no mask; LEAT_ENOMEM; those of leati_image_list_read.  On failure the list is
+ * empty. */
+leat_status leati_image_masks_find(leati_image_list *out, const leati_image_list *list, const char *path,
+                                   const leati_image_choices *choices, leat_error *err);
 
 /* Returns true for a sequence that `images` made.  Its `get` and `get_samples` accept NULL instead of a generator of
  * random numbers: they then do not augment the samples. */

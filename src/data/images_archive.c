@@ -221,13 +221,29 @@ static leat_status add_classes(listing *l, const leati_image_choices *choices, l
     return LEAT_OK;
 }
 
+/* Returns the length of the folder that all pictures are in. */
+static size_t common_folder(const leati_image_list *list, size_t prefix) {
+    size_t length = list->count > 0 ? list->files[0].folder : prefix;
+    for (int64_t i = 1; i < list->count; ++i) {
+        const char *path = list->files[i].path, *first = list->files[0].path;
+        size_t same = 0, folder = prefix;
+        for (; same < length && path[same] == first[same]; ++same)
+            if (path[same] == '/') folder = same;
+        if (same == length && path[same] == '/') folder = same;
+        length = folder;
+    }
+    return length < prefix ? prefix : length;
+}
+
 leat_status leati_image_list_read_archive(leati_image_list *list, const char *path,
                                           const leati_image_choices *choices, leat_error *err) {
     listing l = {.list = list, .archive = path};
     leat_status status = read_entries(&l, err);
     if (status == LEAT_OK)
-        status = choices->labels == LEATI_LABELS_NONE ? add_pictures(&l, "", 0, err)
-                                                      : add_classes(&l, choices, err);
+        status = leati_labels_are_classes(choices->labels) ? add_classes(&l, choices, err)
+                                                           : add_pictures(&l, "", 0, err);
+    list->prefix = strlen(path);
+    list->root = common_folder(list, list->prefix);
     end_listing(&l);
     return status;
 }

@@ -71,7 +71,7 @@ static leat_status find_column(int *out, const rows *header, const char *name, l
 
 /* The columns that are read. */
 typedef struct columns {
-    int path, labels[32], label_count, width;
+    int path, labels[32], label_count, mask, width;
 } columns;
 
 static leat_status find_columns(columns *out, const rows *header, const leati_image_choices *choices,
@@ -79,7 +79,8 @@ static leat_status find_columns(columns *out, const rows *header, const leati_im
     static char default_label[] = "class";
     out->width = header->count;
     LEATI_TRY(find_column(&out->path, header, choices->x_column ? choices->x_column : "filename", err));
-    if (choices->labels == LEATI_LABELS_NONE) return LEAT_OK;
+    if (choices->mask_column) LEATI_TRY(find_column(&out->mask, header, choices->mask_column, err));
+    if (choices->labels == LEATI_LABELS_NONE || choices->labels == LEATI_LABELS_INPUT) return LEAT_OK;
     out->label_count = choices->y_count ? choices->y_count : 1;
     for (int i = 0; i < out->label_count; ++i)
         LEATI_TRY(find_column(&out->labels[i], header,
@@ -87,7 +88,8 @@ static leat_status find_columns(columns *out, const rows *header, const leati_im
     return LEAT_OK;
 }
 
-static leat_status add_raw(leati_image_list *list, const rows *r, const columns *c, leat_error *err) {
+static leat_status add_raw(leati_image_list *list, const rows *r, const columns *c,
+                           const leati_image_choices *choices, leat_error *err) {
     const size_t used = (size_t)(list->count - 1) * (size_t)c->label_count;
     float *raw = leati_realloc(list->raw, used + (size_t)c->label_count, sizeof *raw);
     if (!raw) return leati_fail_memory(err, used * sizeof *raw, "the labels of a list");
@@ -97,8 +99,9 @@ static leat_status add_raw(leati_image_list *list, const rows *r, const columns 
         const char *text = r->fields[c->labels[i]];
         raw[used + (size_t)i] = strtof(text, &end);
         if (end == text || *end)
-            return leati_fail(err, LEAT_EFORMAT, "line %lld: labels=raw expects numbers, found '%s'",
-                              (long long)r->row, text);
+            return leati_fail(err, LEAT_EFORMAT, "line %lld: labels=%s expects numbers, found '%s'",
+                              (long long)r->row, choices->labels == LEATI_LABELS_RAW ? "raw" : "multi_output",
+                              text);
     }
     return LEAT_OK;
 }
@@ -152,6 +155,15 @@ static char *path_of(const char *list, const char *name) {
     return path.failed ? NULL : path.data;
 }
 
+static leat_status add_mask(leati_image_list *list, const rows *r, const columns *c, leat_error *err) {
+    const char *name = r->fields[c->mask];
+    if (*name == '\0') return leati_fail(err, LEAT_EFORMAT, "line %lld has no mask", (long long)r->row);
+    char *copy = leati_strdup(name);
+    if (!copy) return leati_fail_memory(err, strlen(name), "the path of a mask");
+    list->files[list->count - 1].mask = copy;
+    return LEAT_OK;
+}
+
 static leat_status add_row(leati_image_list *list, const char *list_path, const rows *r, const columns *c,
                            const leati_image_choices *choices, leat_error *err) {
     int label = 0;
@@ -167,9 +179,12 @@ static leat_status add_row(leati_image_list *list, const char *list_path, const 
     char *path = path_of(list_path, r->fields[c->path]);
     if (!path) return leati_fail_memory(err, 0, "a list of files");
     LEATI_TRY(leati_image_list_add(list, path, label, err));
+    if (choices->mask_column) LEATI_TRY(add_mask(list, r, c, err));
     if (choices->labels == LEATI_LABELS_MULTIHOT)
         return add_classes(list, r, r->fields[c->labels[0]], choices, err);
-    return choices->labels == LEATI_LABELS_RAW ? add_raw(list, r, c, err) : LEAT_OK;
+    if (choices->labels == LEATI_LABELS_RAW || choices->labels == LEATI_LABELS_MULTI)
+        return add_raw(list, r, c, choices, err);
+    return LEAT_OK;
 }
 
 static int compare_names(const void *a, const void *b) {
@@ -212,6 +227,8 @@ static leat_status read_rows(leati_image_list *list, rows *r, const char *path,
         if (r->count == 0) break;
         LEATI_TRY(add_row(list, path, r, &c, choices, err));
     }
+    const char *slash = strrchr(path, '/');
+    list->prefix = list->root = slash ? (size_t)(slash - path) : 0;
     list->from_csv = true;
     list->raw_columns = c.label_count;
     for (int64_t i = 0; list->raw && i < list->count; ++i) list->files[i].raw = list->raw + i * c.label_count;

@@ -21,8 +21,19 @@ enum { MAX_DEPTH = 40 };
 
 /* ---- The list ---- */
 
+bool leati_labels_are_classes(leati_label_mode labels) {
+    return labels == LEATI_LABELS_INT || labels == LEATI_LABELS_ONEHOT || labels == LEATI_LABELS_BINARY ||
+           labels == LEATI_LABELS_MULTIHOT;
+}
+
+void leati_image_file_fini(leati_image_file *file) {
+    leati_free(file->path);
+    leati_free(file->mask);
+    *file = (leati_image_file){0};
+}
+
 void leati_image_list_fini(leati_image_list *list) {
-    for (int64_t i = 0; i < list->count; ++i) leati_free(list->files[i].path);
+    for (int64_t i = 0; i < list->count; ++i) leati_image_file_fini(&list->files[i]);
     for (int i = 0; i < list->class_count; ++i) leati_free(list->classes[i]);
     leati_free(list->files);
     leati_free(list->classes);
@@ -247,8 +258,9 @@ static leat_status read_single_file(leati_image_list *list, const char *path,
 
 static leat_status read_folder(leati_image_list *list, const char *path, const leati_image_choices *choices,
                                leat_error *err) {
-    if (choices->labels == LEATI_LABELS_NONE) return add_folder(list, path, 0, choices->follow_links, err);
-    return read_classes(list, path, choices, err);
+    list->prefix = list->root = strlen(path);
+    if (leati_labels_are_classes(choices->labels)) return read_classes(list, path, choices, err);
+    return add_folder(list, path, 0, choices->follow_links, err);
 }
 
 static leat_status read_list(leati_image_list *list, const char *path, const leati_image_choices *choices,
@@ -259,9 +271,13 @@ static leat_status read_list(leati_image_list *list, const char *path, const lea
                                 path);
     LEATI_TRY(S_ISDIR(info.st_mode) ? read_folder(list, path, choices, err)
                                     : read_single_file(list, path, choices, err));
-    if (!list->from_csv && (choices->labels == LEATI_LABELS_RAW || choices->labels == LEATI_LABELS_MULTIHOT))
-        return leati_fail(err, LEAT_EINVAL, "labels=%s needs a CSV list, '%s' is %s",
-                          choices->labels == LEATI_LABELS_RAW ? "raw" : "multihot", path,
+    const char *of_list = choices->labels == LEATI_LABELS_RAW        ? "labels=raw"
+                          : choices->labels == LEATI_LABELS_MULTIHOT ? "labels=multihot"
+                          : choices->labels == LEATI_LABELS_MULTI    ? "labels=multi_output"
+                          : choices->mask_column                     ? "mask_col"
+                                                                     : NULL;
+    if (!list->from_csv && of_list)
+        return leati_fail(err, LEAT_EINVAL, "%s needs a CSV list, '%s' is %s", of_list, path,
                           list->archive ? "an archive" : "a folder");
     if (list->count == 0) return leati_fail(err, LEAT_EINVAL, "'%s' has no pictures", path);
     if (choices->labels == LEATI_LABELS_BINARY && list->class_count != 2)

@@ -130,16 +130,19 @@ static leat_status read_split(leati_image_choices *out, const leati_image_texts 
 }
 
 static leat_status read_labels(leati_image_choices *out, const leati_image_texts *texts, leat_error *err) {
-    static const char *const modes[] = {"int", "onehot", "binary", "raw", "none", "multihot"};
+    static const char *const modes[] = {"int",  "onehot",   "binary", "raw",
+                                        "none", "multihot", "input",  "multi_output"};
     int labels = 0;
-    LEATI_TRY(read_word(&labels, "labels", texts->labels, modes, 6,
-                        texts->masks ? LEATI_LABELS_NONE : LEATI_LABELS_INT, err));
+    LEATI_TRY(read_word(&labels, "labels", texts->labels, modes, sizeof modes / sizeof *modes,
+                        texts->masks || texts->mask_col ? LEATI_LABELS_NONE : LEATI_LABELS_INT, err));
     out->labels = (leati_label_mode)labels;
     if (texts->masks) LEATI_TRY(leati_spec_decode(texts->masks, err));
+    if (texts->mask_col) LEATI_TRY(leati_spec_decode(texts->mask_col, err));
     out->masks = texts->masks;
-    if (out->masks && out->labels != LEATI_LABELS_NONE)
-        return leati_fail(err, LEAT_EINVAL, "masks=%s are the targets: leave labels=%s out", out->masks,
-                          texts->labels);
+    out->mask_column = texts->mask_col;
+    if ((out->masks || out->mask_column) && out->labels != LEATI_LABELS_NONE)
+        return leati_fail(err, LEAT_EINVAL, "masks%s%s are the targets: leave labels=%s out",
+                          out->masks ? "=" : "", out->masks ? out->masks : "", texts->labels);
     out->label_separator = '|';
     if (texts->label_separator) {
         LEATI_TRY(leati_spec_decode(texts->label_separator, err));
@@ -152,12 +155,19 @@ static leat_status read_labels(leati_image_choices *out, const leati_image_texts
     LEATI_TRY(read_list(out->y_columns, &out->y_count, 32, "y_col", texts->y_col, err));
     out->x_column = texts->x_col ? texts->x_col : NULL;
     if (out->x_column) LEATI_TRY(leati_spec_decode(out->x_column, err));
-    if (out->y_count > 1 && out->labels != LEATI_LABELS_RAW)
-        return leati_fail(err, LEAT_EINVAL, "several columns in y_col need labels=raw");
-    if (out->labels == LEATI_LABELS_NONE && out->class_count > 0)
-        return leati_fail(err, LEAT_EINVAL, "classes needs labels, and labels=none was given");
-    if (out->labels == LEATI_LABELS_NONE && out->split == LEATI_SPLIT_PER_CLASS)
-        return leati_fail(err, LEAT_EINVAL, "split=per_class needs labels, and labels=none was given");
+    const bool numbers = out->labels == LEATI_LABELS_RAW || out->labels == LEATI_LABELS_MULTI;
+    if (out->y_count > 1 && !numbers)
+        return leati_fail(err, LEAT_EINVAL,
+                          "several columns in y_col need labels=raw, which makes one target of them, or "
+                          "labels=multi_output, which makes a target of each");
+    const bool classes = leati_labels_are_classes(out->labels);
+    if (!classes && out->class_count > 0)
+        return leati_fail(err, LEAT_EINVAL, "classes needs labels that are classes, and labels=%s was given",
+                          modes[labels]);
+    if (!classes && !numbers && out->split == LEATI_SPLIT_PER_CLASS)
+        return leati_fail(err, LEAT_EINVAL,
+                          "split=per_class needs labels that are classes, and labels=%s was given",
+                          modes[labels]);
     return LEAT_OK;
 }
 

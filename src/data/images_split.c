@@ -108,7 +108,7 @@ static void keep(leati_image_list *list, const bool *chosen, bool wanted) {
         if (chosen[i] == wanted)
             list->files[kept++] = list->files[i];
         else
-            leati_free(list->files[i].path);
+            leati_image_file_fini(&list->files[i]);
     list->count = kept;
 }
 

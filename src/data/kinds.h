@@ -26,14 +26,19 @@
       "mixes the samples of each batch with each other, as Keras's MixUp and CutMix: mixup(0.2), "           \
       "cutmix(1); "                                                                                          \
       "needs labels=onehot; not for subset=validation")                                                      \
-    X(labels, "int|onehot|binary|raw|multihot|none",                                                         \
+    X(labels, "int|onehot|binary|raw|multi_output|multihot|input|none",                                      \
       "the targets: the number of the class (default), one-hot rows, 0 or 1, the numbers of a list's "       \
-      "columns, ones for several classes of a list's row; none: no targets, and the whole folder is one "    \
-      "list")                                                                                                \
-    X(masks, "FOLDER",                                                                                       \
-      "the targets are pictures of this folder with the same names: masks of segmentation, uint8 (H, W, "    \
-      "1), "                                                                                                 \
-      "resized by the nearest pixel, and moved with their pictures by augment; implies labels=none")         \
+      "columns as one target, or each column as a target of its own, ones for several classes of a list's "  \
+      "row, the augmented picture itself for autoencoders; none: no targets.  With input and none, the "     \
+      "whole folder is one list")                                                                            \
+    X(masks, "FOLDER|ARCHIVE",                                                                               \
+      "the targets are pictures of this folder, zip or tar file with the same names: masks of "              \
+      "segmentation, "                                                                                       \
+      "uint8 (H, W, 1), resized by the nearest pixel, and moved with their pictures by augment; implies "    \
+      "labels=none")                                                                                         \
+    X(mask_col, "NAME",                                                                                      \
+      "the column of a CSV list that has the paths of the masks, relative to masks, or to the list's "       \
+      "folder")                                                                                              \
     X(classes, "NAME[,NAME...]", "the classes in the order of their numbers; default all, sorted")           \
     X(follow_links, "true|false", "enter linked folders inside of classes; default false")                   \
     X(validation, "SHARE", "the share of files for validation, with subset")                                 \

@@ -172,6 +172,10 @@ static void pictures_survive(void **state) {
     (void)state;
     sweep(open_and_get, "images:list.csv?size=3x3&color=rgba&scale=1/255&aspect=pad");
     sweep(open_and_get, "images:list.csv?size=3x3&labels=raw&y_col=x");
+    sweep(open_and_get, "images:list.csv?size=3x3&labels=multi_output&y_col=x");
+    sweep(open_and_get, "images:list.csv?size=3x3&labels=input");
+    sweep(open_and_get, "images:list.csv?size=3x3&masks=.");
+    sweep(open_and_get, "images:list.csv?size=3x3&mask_col=filename");
     sweep(open_and_get, "images:list.csv?size=3x3&augment=flip,rotate(20),RandomContrast(0.5)");
     sweep(open_and_get, "images:.?labels=none&size=2x2&validation=0.5&subset=training&seed=1");
 }
@@ -181,6 +185,7 @@ static void archives_survive(void **state) {
     sweep(open_and_get, "images:p.tar?size=3x3");
     sweep(open_and_get, "images:p.zip?size=3x3&scale=1/255&classes=b,a");
     sweep(open_and_get, "images:p.zip?size=3x3&labels=none");
+    sweep(open_and_get, "images:p.zip?size=3x3&masks=p.zip");
 }
 
 static void shards_survive(void **state) {

@@ -163,6 +163,92 @@ static void the_last_of_equal_names_counts(void **state) {
     assert_int_equal(t.pictures[0], 80);
 }
 
+/* ---- Masks ---- */
+
+/* Pictures and masks come from folders, archives and lists in all combinations, with the same bytes.  Here the pictures
+ * are their own masks. */
+static void masks_come_from_everywhere(void **state) {
+    static const char *const specs[] = {"images:d?masks=d.zip",
+                                        "images:d?masks=d.tar",
+                                        "images:d.zip?masks=d",
+                                        "images:d.zip?masks=d.zip",
+                                        "images:d.tar?masks=d",
+                                        "images:d.tar?masks=d.zip",
+                                        "images:d.tar?masks=d.tar",
+                                        "images:list.csv?masks=.",
+                                        "images:list.csv?masks=e.zip",
+                                        "images:list.csv?mask_col=mask",
+                                        "images:./list.csv?mask_col=mask",
+                                        "images:list.csv?mask_col=inner&masks=d",
+                                        "images:list.csv?mask_col=inner&masks=d.tar"};
+    static taken expected, t;
+    leat_error err = {0};
+    char *names = NULL;
+    (void)state;
+    make_archive("d.zip", true, true, "");
+    make_archive("e.zip", true, true, "d/");
+    make_archive("d.tar", false, false, "all/photos/");
+    assert_int_equal(leat_source_files("images:d?labels=none", &names, &err), LEAT_OK);
+    file.size = 0;
+    bytes_add_text(&file, "filename,mask,inner\n");
+    for (const char *at = names; (at = strstr(at, "\"d/")); ++at) {
+        const int length = (int)strcspn(at + 1, "\"");
+        char row[256];
+        snprintf(row, sizeof row, "%.*s,%.*s,%.*s\n", length, at + 1, length, at + 1, length - 2, at + 3);
+        bytes_add_text(&file, row);
+    }
+    leati_free(names);
+    bytes_write(&file, "list.csv");
+    assert_int_equal(read_spec(&expected, "images:d?size=6x6&masks=d&augment=flip(both)", &err), LEAT_OK);
+    for (size_t i = 0; i < sizeof specs / sizeof *specs; ++i) {
+        char spec[256];
+        snprintf(spec, sizeof spec, "%s&size=6x6&augment=flip(both)", specs[i]);
+        if (read_spec(&t, spec, &err) != LEAT_OK) fail_msg("%s: %s", spec, err.message);
+        assert_int_equal(t.batch.size, expected.batch.size);
+        assert_memory_equal(t.pictures, expected.pictures, sizeof t.pictures);
+        assert_memory_equal(t.labels, expected.labels, sizeof t.labels);
+    }
+    remove("list.csv");
+}
+
+/* A subset of an archive finds its masks by the folders that all pictures of the archive are in. */
+static void subsets_find_their_masks(void **state) {
+    static taken expected, t;
+    leat_error err = {0};
+    (void)state;
+    make_archive("d.zip", true, true, "photos/");
+    make_archive("d.tar", false, false, "masks/");
+    const char *subset = "size=6x6&validation=0.2&subset=validation&split=ordered";
+    char spec[256];
+    snprintf(spec, sizeof spec, "images:d?masks=d&%s", subset);
+    assert_int_equal(read_spec(&expected, spec, &err), LEAT_OK);
+    snprintf(spec, sizeof spec, "images:d.zip?masks=d.tar&%s", subset);
+    assert_int_equal(read_spec(&t, spec, &err), LEAT_OK);
+    assert_int_equal(t.batch.size, 1);
+    assert_memory_equal(t.labels, expected.labels, sizeof t.labels);
+}
+
+static void masks_that_are_missing_are_named(void **state) {
+    (void)state;
+    make_archive("d.zip", true, true, "");
+    a = (archive){.is_zip = false};
+    make_content(0);
+    archive_add(&a, "b/0.ppm", file.data, file.size);
+    archive_write(&a, "d.tar");
+    refused("images:d?masks=d.tar", LEAT_ENOTFOUND, "has no mask: expected 'd.tar/");
+    refused("images:d.zip?masks=nowhere", LEAT_ENOTFOUND, "has no mask: expected 'nowhere/");
+    refused("images:d?mask_col=m", LEAT_EINVAL, "mask_col needs a CSV list, 'd' is a folder");
+    file.size = 0;
+    bytes_add_text(&file, "filename,mask\nd/b/0.ppm,none.png\n");
+    bytes_write(&file, "list.csv");
+    refused("images:d?masks=list.csv", LEAT_EINVAL, "masks=list.csv: expected a folder, a zip or a tar file");
+    refused("images:list.csv?mask_col=mask", LEAT_ENOTFOUND,
+            "picture 'd/b/0.ppm' has no mask: expected 'none.png'");
+    refused("images:list.csv?mask_col=mas", LEAT_EINVAL, "no column 'mas': did you mean 'mask'?");
+    refused("images:list.csv?mask_col=mask&labels=int", LEAT_EINVAL, "are the targets: leave labels=int out");
+    remove("list.csv");
+}
+
 /* ---- Damage ---- */
 
 static void members_that_are_damaged_fail_or_are_left_out(void **state) {
@@ -288,6 +374,9 @@ int main(void) {
         cmocka_unit_test(archives_have_the_bytes_of_the_folder),
         cmocka_unit_test(names_are_those_of_the_members),
         cmocka_unit_test(the_last_of_equal_names_counts),
+        cmocka_unit_test(masks_come_from_everywhere),
+        cmocka_unit_test(subsets_find_their_masks),
+        cmocka_unit_test(masks_that_are_missing_are_named),
         cmocka_unit_test(members_that_are_damaged_fail_or_are_left_out),
         cmocka_unit_test(archives_that_are_cut_off_are_refused),
         cmocka_unit_test(a_bomb_takes_no_memory),

@@ -252,6 +252,62 @@ static void lists_in_csv(void **state) {
     remove("list.csv");
 }
 
+/* class_mode="input" of flow_from_directory: the target is the picture as the model receives it. */
+static void pictures_are_their_own_targets(void **state) {
+    static const char *const specs[] = {"images:d?size=2x2&labels=input",
+                                        "images:d?size=2x2&labels=input&scale=1/255",
+                                        "images:d?size=2x2&labels=input&augment=flip(both),brightness(0.5)",
+                                        "images:list.csv?size=2x2&labels=input"};
+    (void)state;
+    static unsigned char pictures[4096], targets[4096];
+    leat_error err = {0};
+    make_text("list.csv", "filename,class\nd/b/0.ppm,1\nd/a/b.ppm,2\n");
+    for (size_t i = 0; i < sizeof specs / sizeof *specs; ++i) {
+        leat_sequence s = opened(specs[i], 32);
+        leat_rng rng = leat_rng_for(4, 0, 0);
+        leat_batch batch = {.size = s.spec.batch_size, .tensor_count = 2};
+        batch.tensors[0].data = pictures;
+        batch.tensors[1].data = targets;
+        assert_int_equal(s.spec.tensor_count, 2);
+        assert_int_equal(s.spec.tensors[1].dtype, s.spec.tensors[0].dtype);
+        assert_int_equal(s.spec.tensors[1].rank, 3);
+        memset(pictures, 1, sizeof pictures);
+        memset(targets, 2, sizeof targets);
+        assert_int_equal(s.get(s.user, 0, &rng, &batch, &err), LEAT_OK);
+        assert_memory_equal(pictures, targets,
+                            (size_t)batch.size * 12 * leat_dtype_bytes(s.spec.tensors[0].dtype));
+        leat_sequence_destroy(&s);
+    }
+    refused("images:d?labels=input&classes=a", LEAT_EINVAL, "classes needs labels that are classes");
+    refused("images:d?labels=input&masks=d", LEAT_EINVAL, "leave labels=input out");
+    remove("list.csv");
+}
+
+/* class_mode="multi_output" of flow_from_dataframe: each column is a target. */
+static void columns_are_targets(void **state) {
+    (void)state;
+    leat_error err = {0};
+    static unsigned char pictures[4096];
+    static float targets[2][64];
+    make_text("list.csv", "filename,age,kind\nd/b/0.ppm,1.5,2\nd/a/b.ppm,-3,4\n");
+    leat_sequence s = opened("images:list.csv?size=2x2&labels=multi_output&y_col=kind,age", 32);
+    assert_int_equal(s.spec.tensor_count, 3);
+    assert_string_equal(s.spec.tensors[1].name, "kind");
+    assert_true(s.spec.tensors[2].rank == 1 && s.spec.tensors[2].shape[0] == 1);
+    leat_batch batch = {.size = 2, .tensor_count = 3};
+    batch.tensors[0].data = pictures;
+    batch.tensors[1].data = targets[0];
+    batch.tensors[2].data = targets[1];
+    assert_int_equal(s.get(s.user, 0, NULL, &batch, &err), LEAT_OK);
+    assert_true(targets[0][0] == 2 && targets[0][1] == 4 && targets[1][0] == 1.5f && targets[1][1] == -3);
+    leat_sequence_destroy(&s);
+    refused("images:list.csv?y_col=kind,age", LEAT_EINVAL, "or labels=multi_output");
+    refused("images:d?labels=multi_output", LEAT_EINVAL, "labels=multi_output needs a CSV list");
+    refused("images:list.csv?labels=multi_output&y_col=age,filename", LEAT_EFORMAT,
+            "line 2: labels=multi_output expects numbers, found 'd/b/0.ppm'");
+    remove("list.csv");
+}
+
 static void bad_pictures_fail_or_are_left_out(void **state) {
     (void)state;
     taken t;
@@ -311,6 +367,8 @@ int main(void) {
         cmocka_unit_test(lists_in_csv),
         cmocka_unit_test(rows_of_lists_have_several_classes),
         cmocka_unit_test(a_list_has_a_fingerprint_with_its_pictures),
+        cmocka_unit_test(pictures_are_their_own_targets),
+        cmocka_unit_test(columns_are_targets),
         cmocka_unit_test(bad_pictures_fail_or_are_left_out),
         cmocka_unit_test(what_is_refused),
         cmocka_unit_test(a_folder_has_a_fingerprint),

@@ -95,7 +95,8 @@ int64_t cli_samples_class(const cli_samples *samples) {
     if (leat_batch_spec_count(&samples->data->spec, LEAT_PART_TARGET) == 0) return -1;
     const leat_tensor *target = &samples->batch.tensors[first];
     const int64_t count = leat_tensor_count(target);
-    if (target->dtype == LEAT_F32 && count > 1) return place_of_one(target->data, count);
+    if (target->dtype == LEAT_F32 && count > 1)
+        return target->rank == 2 ? place_of_one(target->data, count) : -1;
     if (count != 1) return -1;
     switch (target->dtype) {
     case LEAT_U8: return *(const uint8_t *)target->data;

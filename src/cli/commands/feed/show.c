@@ -94,9 +94,19 @@ static void scale_floats(unsigned char *to, const float *from, int64_t count) {
     }
 }
 
-/* Adds the first input of the current sample as an image. */
-static void add_picture(buffer *page, const cli_samples *samples) {
-    const leat_tensor *tensor = &samples->batch.tensors[0];
+/* Stretches bytes like floats. */
+static void stretch_bytes(unsigned char *bytes, int64_t count) {
+    unsigned char low = bytes[0], high = bytes[0];
+    for (int64_t i = 1; i < count; ++i) {
+        if (bytes[i] < low) low = bytes[i];
+        if (bytes[i] > high) high = bytes[i];
+    }
+    for (int64_t i = 0; i < count && high > low; ++i)
+        bytes[i] = (unsigned char)((bytes[i] - low) * 255 / (high - low));
+}
+
+/* Adds a tensor of the current sample as an image.  A mask has the numbers of classes, which are stretched. */
+static void add_picture(buffer *page, const leat_tensor *tensor, bool is_mask) {
     const int64_t height = tensor->shape[1], width = tensor->shape[2], channels = tensor->shape[3];
     const int64_t count = height * width * channels;
     size_t size = 0;
@@ -109,6 +119,7 @@ static void add_picture(buffer *page, const cli_samples *samples) {
         scale_floats(bytes, tensor->data, count);
     else
         memcpy(bytes, tensor->data, (size_t)count);
+    if (is_mask && tensor->dtype == LEAT_U8) stretch_bytes(bytes, count);
     unsigned char *png = cli_png_write(bytes, width, height, channels, &size);
     add_text(page, "<img alt=\"\" src=\"data:image/png;base64,");
     if (png) add_base64(page, png, size);
@@ -116,6 +127,36 @@ static void add_picture(buffer *page, const cli_samples *samples) {
     page->failed = page->failed || !png;
     free(bytes);
     free(png);
+}
+
+static bool shows_pictures(const leat_tensor_spec *spec) {
+    return spec->rank == 3 && (spec->dtype == LEAT_U8 || spec->dtype == LEAT_F32) &&
+           (spec->shape[2] == 1 || spec->shape[2] == 3 || spec->shape[2] == 4) && spec->shape[0] < 16384 &&
+           spec->shape[1] < 16384;
+}
+
+/* Adds the numbers of a short target that is no class. */
+static void add_numbers(buffer *page, const leat_tensor *tensor) {
+    enum { MOST = 16 };
+    const int64_t count = leat_tensor_count(tensor);
+    char text[32];
+    if (tensor->dtype != LEAT_F32 || count > MOST) return;
+    add_text(page, "target");
+    for (int64_t i = 0; i < count; ++i) {
+        snprintf(text, sizeof text, " %g", (double)((const float *)tensor->data)[i]);
+        add_text(page, text);
+    }
+    add_text(page, "<br>");
+}
+
+/* Adds the input as an image, and targets that are images. */
+static void add_pictures(buffer *page, const cli_samples *samples) {
+    const leat_batch_spec *spec = &samples->data->spec;
+    for (int i = 0; i < spec->tensor_count; ++i) {
+        const bool is_target = spec->tensors[i].part == LEAT_PART_TARGET;
+        if (i == 0 || (is_target && shows_pictures(&spec->tensors[i])))
+            add_picture(page, &samples->batch.tensors[i], is_target && spec->tensors[i].shape[2] == 1);
+    }
 }
 
 static void add_sample(buffer *page, cli_samples *samples, int64_t number) {
@@ -126,7 +167,7 @@ static void add_sample(buffer *page, cli_samples *samples, int64_t number) {
     const char *name = cli_samples_class_name(samples, label);
     add_text(page, "<figure>");
     if (read)
-        add_picture(page, samples);
+        add_pictures(page, samples);
     else
         add_escaped(page, err.message);
     add_text(page, "<figcaption>");
@@ -140,6 +181,9 @@ static void add_sample(buffer *page, cli_samples *samples, int64_t number) {
         add_number(page, label);
         add_text(page, "<br>");
     }
+    for (int i = 0; read && label < 0 && i < samples->batch.tensor_count; ++i)
+        if (samples->data->spec.tensors[i].part == LEAT_PART_TARGET)
+            add_numbers(page, &samples->batch.tensors[i]);
     add_text(page, "sample ");
     add_number(page, number);
     if (path) {
@@ -147,12 +191,6 @@ static void add_sample(buffer *page, cli_samples *samples, int64_t number) {
         add_escaped(page, path);
     }
     add_text(page, "</figcaption></figure>\n");
-}
-
-static bool shows_pictures(const leat_tensor_spec *spec) {
-    return spec->rank == 3 && (spec->dtype == LEAT_U8 || spec->dtype == LEAT_F32) &&
-           (spec->shape[2] == 1 || spec->shape[2] == 3 || spec->shape[2] == 4) && spec->shape[0] < 16384 &&
-           spec->shape[1] < 16384;
 }
 
 static int write_page(cli_session *session, cli_samples *samples, const char *spec, const char *output) {
