@@ -152,6 +152,19 @@ leat_status leati_call_integer(const leati_call *call, const char *key, int64_t 
     return LEAT_OK;
 }
 
+leat_status leati_read_bytes(size_t *out, const char *key, const char *text, leat_error *err) {
+    const size_t digits = strspn(text, "0123456789");
+    const char *units = "KMG", *unit = text[digits] ? strchr(units, text[digits]) : NULL;
+    uint64_t value = 0;
+    for (size_t i = 0; i < digits && digits <= 9; ++i) value = 10 * value + (uint64_t)(text[i] - '0');
+    if (digits > 9 || value == 0 || (text[digits] && (!unit || text[digits + 1])))
+        return leati_fail(err, LEAT_EINVAL, "%s%s: expected bytes, or a number with K, M or G, such as 4G",
+                          key, text);
+    for (const char *at = units; unit && at <= unit; ++at) value *= 1024;
+    *out = (size_t)value;
+    return LEAT_OK;
+}
+
 /* ---- Sources ---- */
 
 leat_status leati_visit_sources(const char *text, int depth,

@@ -72,4 +72,8 @@ leat_status leati_visit_sources(const char *text, int depth,
                                 leat_status (*visit)(void *context, const char *source, leat_error *err),
                                 void *context, leat_error *err);
 
+/* Reads a number of bytes with K, M or G, such as 4G.  `key` stands before the text in messages.
+ * Errors: LEAT_EINVAL. */
+leat_status leati_read_bytes(size_t *out, const char *key, const char *text, leat_error *err);
+
 #endif

@@ -140,27 +140,13 @@ static leat_status finish_timeseries_generator(opened *o, leat_error *err) {
 
 /* ---- Caches ---- */
 
-static leat_status read_bytes(const opened *o, size_t *out, leat_error *err) {
-    const char *text = leati_call_option(o->call, "memory");
-    if (!text) return LEAT_OK;
-    const size_t digits = strspn(text, "0123456789");
-    const char *units = "KMG", *unit = text[digits] ? strchr(units, text[digits]) : NULL;
-    uint64_t value = 0;
-    for (size_t i = 0; i < digits && digits <= 9; ++i) value = 10 * value + (uint64_t)(text[i] - '0');
-    if (digits > 9 || value == 0 || (text[digits] && (!unit || text[digits + 1])))
-        return leati_fail(err, LEAT_EINVAL,
-                          "memory=%s: expected bytes, or a number with K, M or G, such as 4G", text);
-    for (const char *at = units; unit && at <= unit; ++at) value *= 1024;
-    *out = (size_t)value;
-    return LEAT_OK;
-}
-
 static leat_status refuse_augmentation(void *context, const char *source, leat_error *err) {
     (void)context;
     if (!strstr(source, "?augment=") && !strstr(source, "&augment=")) return LEAT_OK;
-    return leati_fail(err, LEAT_ENOTSUP,
-                      "a cache around augment=... would repeat the augmentation of the first pass: cache the "
-                      "pictures without it");
+    return leati_fail(
+        err, LEAT_ENOTSUP,
+        "a cache around augment=... would repeat the augmentation of the first pass: the option "
+        "cache=FILE or cache=memory of images keeps the pictures without it");
 }
 
 static leat_status finish_cache(opened *o, leat_error *err) {
@@ -168,7 +154,8 @@ static leat_status finish_cache(opened *o, leat_error *err) {
     leati_text key = {0};
     char *fingerprint = NULL;
     LEATI_TRY(leati_visit_sources(o->call->parts[0], 0, refuse_augmentation, NULL, err));
-    LEATI_TRY(read_bytes(o, &options.memory, err));
+    const char *memory = leati_call_option(o->call, "memory");
+    if (memory) LEATI_TRY(leati_read_bytes(&options.memory, "memory=", memory, err));
     options.file = leati_call_option(o->call, "file");
     if (!options.file) return leat_sequence_cache(o->parts[0], &options, o->out, SEQUENCE_BYTES, err);
     LEATI_TRY(leat_source_fingerprint(o->call->parts[0], &fingerprint, err));

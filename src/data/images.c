@@ -2,12 +2,12 @@
 /* The source of pictures: decodes and resizes each picture in the worker that makes its batch.  Room: data. */
 #include "data/images.h"
 
-#include <stdatomic.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "data/images_cache.h"
 #include "data/images_statistics.h"
 #include "data/kinds.h"
 #include "data/numbered.h"
@@ -24,6 +24,7 @@ typedef struct images {
     int64_t *sizes;         /* of leat_source_note_sizes; borrowed */
     leati_image_list masks; /* of each picture; empty: the targets are labels, or there are none */
     leati_bad_samples bad;
+    leati_cache *cache; /* of the records; NULL: they are made in each pass */
 } images;
 
 /* ---- One sample ---- */
@@ -47,15 +48,73 @@ static leat_status decode_as(const images *s, leati_picture *out, const leati_im
     return leati_prefix(status, err, "picture '%s'", file->path);
 }
 
-static leat_status decode_file(const images *s, leati_picture *out, const leati_image_file *file,
-                               leat_error *err) {
-    return decode_as(s, out, &s->list, file, s->choices.color, err);
-}
-
 void leati_image_write_scaled(const leati_picture *picture, const float table[256], float *dst) {
     const int64_t count = picture->width * picture->height * picture->channels;
     for (int64_t i = 0; i < count; ++i) dst[i] = table[picture->pixels[i]];
 }
+
+/* Decodes and resizes a picture. */
+static leat_status make_picture(const images *s, int64_t number, unsigned char *dst, leat_error *err) {
+    const leati_image_file *file = &s->list.files[number];
+    leati_picture in, out = {s->choices.width, s->choices.height, (int)s->choices.color, dst};
+    LEATI_TRY(decode_as(s, &in, &s->list, file, s->choices.color, err));
+    if (s->sizes) {
+        s->sizes[2 * number] = in.height;
+        s->sizes[2 * number + 1] = in.width;
+    }
+    const leat_status status =
+        leati_prefix(leati_picture_fit(&out, &in, s->choices.filter, s->choices.fit, err), err,
+                     "picture '%s'", file->path);
+    leati_picture_fini(&in);
+    return status;
+}
+
+/* Decodes and resizes the mask of a picture. */
+static leat_status make_mask(const images *s, int64_t number, unsigned char *dst, leat_error *err) {
+    const leati_image_file *file = &s->masks.files[number];
+    leati_picture in, out = {s->choices.width, s->choices.height, 1, dst};
+    LEATI_TRY(decode_as(s, &in, &s->masks, file, LEATI_COLOR_GRAYSCALE, err));
+    const leat_status status =
+        leati_prefix(leati_picture_fit(&out, &in, LEATI_FILTER_NEAREST, s->choices.fit, err), err,
+                     "mask '%s'", file->path);
+    leati_picture_fini(&in);
+    return status;
+}
+
+/* ---- Records: a picture and its mask before their augmentation, each with LEATI_PICTURE_SLACK bytes ---- */
+
+static size_t picture_bytes(const images *s) {
+    return (size_t)(s->choices.width * s->choices.height) * (size_t)s->choices.color;
+}
+
+static size_t record_bytes(const images *s) {
+    const size_t mask = (size_t)(s->choices.width * s->choices.height) + LEATI_PICTURE_SLACK;
+    return picture_bytes(s) + LEATI_PICTURE_SLACK + (s->masks.count > 0 ? mask : 0);
+}
+
+static const unsigned char *mask_in(const images *s, const unsigned char *record) {
+    return record + picture_bytes(s) + LEATI_PICTURE_SLACK;
+}
+
+/* Finds the record of a sample in the cache, or makes it in `memory`. */
+static leat_status get_record(const images *s, int64_t number, unsigned char *memory,
+                              const unsigned char **out, leat_error *err) {
+    leati_cache *cache = s->sizes ? NULL : s->cache; /* the cache does not know the sizes in the files */
+    *out = cache ? leati_cache_find(cache, number) : NULL;
+    if (*out) return leati_cache_check(cache, *out, err);
+    *out = memory;
+    LEATI_TRY(make_picture(s, number, memory, err));
+    if (s->masks.count > 0) LEATI_TRY(make_mask(s, number, memory + (mask_in(s, memory) - memory), err));
+    if (cache) leati_cache_keep(cache, number, memory);
+    return LEAT_OK;
+}
+
+static leat_status allocate_record(const images *s, unsigned char **out, leat_error *err) {
+    *out = leati_calloc(record_bytes(s), 1);
+    return *out ? LEAT_OK : leati_fail_memory(err, record_bytes(s), "a picture");
+}
+
+/* ---- One sample ---- */
 
 /* The place of a sample in a batch, and its random numbers. */
 typedef struct place {
@@ -64,68 +123,46 @@ typedef struct place {
     int64_t number;      /* of the sample in the source */
 } place;
 
-/* Augments a picture of the size that the options give. */
-static leat_status write_augmented(const images *s, const leati_picture *picture, const place *at,
-                                   leat_error *err) {
-    leati_augment_picture job = {.src = picture->pixels, .channels = picture->channels, .scale = 1};
-    job.is_still = !at->rng || s->choices.is_validation;
+static bool is_still(const images *s, const place *at) {
+    return !at->rng || s->choices.is_validation;
+}
+
+/* Writes a picture, augmented and scaled. */
+static leat_status write_picture(const images *s, const unsigned char *pixels, const place *at,
+                                 leat_error *err) {
+    const leati_image_choices *c = &s->choices;
+    if (!s->augment && !s->table) {
+        memcpy(at->dst, pixels, picture_bytes(s));
+        return LEAT_OK;
+    }
+    if (!s->augment) {
+        const leati_picture picture = {c->width, c->height, (int)c->color,
+                                       (unsigned char *)(uintptr_t)pixels};
+        leati_image_write_scaled(&picture, s->table, at->dst);
+        return LEAT_OK;
+    }
+    leati_augment_picture job = {.src = pixels, .channels = (int64_t)c->color, .scale = 1};
+    job.is_still = is_still(s, at);
     if (s->numbered.spec.tensors[0].dtype == LEAT_F32)
         job.floats = at->dst;
     else
         job.bytes = at->dst;
-    if (s->choices.denominator != 0) job.scale = s->choices.numerator / s->choices.denominator;
+    if (c->denominator != 0) job.scale = c->numerator / c->denominator;
     return leati_augment_run(s->augment, at->rng, at->number, &job, err);
 }
 
-/* Writes a picture into its place in the batch. */
-static leat_status write_picture(const images *s, const leati_image_file *file, const place *at,
-                                 leat_error *err) {
-    const bool direct = !s->table && !s->augment;
-    void *dst = at->dst;
-    leati_picture in, out = {s->choices.width, s->choices.height, (int)s->choices.color, dst};
-    LEATI_TRY(decode_file(s, &in, file, err));
-    if (s->sizes) {
-        s->sizes[2 * at->number] = in.height;
-        s->sizes[2 * at->number + 1] = in.width;
-    }
-    leat_status status =
-        direct ? LEAT_OK : leati_picture_allocate(&out, out.width, out.height, out.channels, err);
-    if (status == LEAT_OK)
-        status = leati_prefix(leati_picture_fit(&out, &in, s->choices.filter, s->choices.fit, err), err,
-                              "picture '%s'", file->path);
-    if (!direct && out.pixels != dst) {
-        if (status == LEAT_OK && s->augment)
-            status = write_augmented(s, &out, at, err);
-        else if (status == LEAT_OK)
-            leati_image_write_scaled(&out, s->table, dst);
-        leati_picture_fini(&out);
-    }
-    leati_picture_fini(&in);
-    return status;
-}
-
 /* Writes the mask of a picture, moved as the picture is. */
-static leat_status write_mask(const images *s, const place *at, leat_error *err) {
-    const leati_image_file *file = &s->masks.files[at->number];
-    leati_picture in, out = {0};
-    LEATI_TRY(decode_as(s, &in, &s->masks, file, LEATI_COLOR_GRAYSCALE, err));
-    leat_status status = leati_picture_create(&out, s->choices.width, s->choices.height, 1, err);
-    if (status == LEAT_OK)
-        status = leati_prefix(leati_picture_fit(&out, &in, LEATI_FILTER_NEAREST, s->choices.fit, err), err,
-                              "mask '%s'", file->path);
-    leati_picture_fini(&in);
-    const leati_augment_picture job = {.src = out.pixels,
+static leat_status write_mask(const images *s, const unsigned char *pixels, const place *at,
+                              leat_error *err) {
+    const leati_augment_picture job = {.src = pixels,
                                        .channels = 1,
                                        .is_mask = true,
-                                       .is_still = !at->rng || s->choices.is_validation,
+                                       .is_still = is_still(s, at),
                                        .bytes = at->dst,
                                        .scale = 1};
-    if (status == LEAT_OK && s->augment)
-        status = leati_augment_run(s->augment, at->rng, at->number, &job, err);
-    else if (status == LEAT_OK)
-        memcpy(at->dst, out.pixels, (size_t)(out.width * out.height));
-    leati_picture_fini(&out);
-    return status;
+    if (s->augment) return leati_augment_run(s->augment, at->rng, at->number, &job, err);
+    memcpy(at->dst, pixels, (size_t)(s->choices.width * s->choices.height));
+    return LEAT_OK;
 }
 
 /* Writes target number `target` of a picture, which is not another picture. */
@@ -155,37 +192,60 @@ static size_t sample_bytes(const images *s, int tensor) {
     return leati_count_bytes(leati_shape_count(spec->rank, spec->shape), leat_dtype_bytes(spec->dtype));
 }
 
-/* Writes the tensors of a sample to their place in the batch. */
-static leat_status write_sample(const images *s, int64_t number, int64_t place_in_batch, const leat_rng *rng,
-                                leat_batch *batch, leat_error *err) {
-    const leati_image_file *file = &s->list.files[number];
-    place at = {.rng = rng, .number = number};
-    at.dst = (unsigned char *)batch->tensors[0].data + (size_t)place_in_batch * sample_bytes(s, 0);
-    LEATI_TRY(write_picture(s, file, &at, err));
-    const void *picture = at.dst;
+/* Writes the targets of a sample, whose record is given; its picture is in the batch already. */
+static leat_status write_targets(const images *s, const unsigned char *record, int64_t sample_place,
+                                 const place *of_picture, leat_batch *batch, leat_error *err) {
     for (int k = 1; k < s->numbered.spec.tensor_count; ++k) {
-        at.dst = (unsigned char *)batch->tensors[k].data + (size_t)place_in_batch * sample_bytes(s, k);
-        if (s->masks.count > 0) return write_mask(s, &at, err);
+        place at = *of_picture;
+        at.dst = (unsigned char *)batch->tensors[k].data + (size_t)sample_place * sample_bytes(s, k);
+        if (s->masks.count > 0) return write_mask(s, mask_in(s, record), &at, err);
         if (s->choices.labels == LEATI_LABELS_INPUT)
-            memcpy(at.dst, picture, sample_bytes(s, 0));
+            memcpy(at.dst, of_picture->dst, sample_bytes(s, k));
         else
-            write_label(s, file, k - 1, at.dst);
+            write_label(s, &s->list.files[at.number], k - 1, at.dst);
     }
     return LEAT_OK;
+}
+
+/* Writes the tensors of a sample to their place in the batch.
+ * @param memory  For a record; NULL: the picture needs no changes and is made in the batch. */
+static leat_status write_sample(const images *s, const place *from, int64_t sample_place,
+                                unsigned char *memory, leat_batch *batch, leat_error *err) {
+    const unsigned char *record = NULL;
+    place at = *from;
+    at.dst = (unsigned char *)batch->tensors[0].data + (size_t)sample_place * sample_bytes(s, 0);
+    if (memory) {
+        LEATI_TRY(get_record(s, at.number, memory, &record, err));
+        LEATI_TRY(write_picture(s, record, &at, err));
+    } else {
+        LEATI_TRY(make_picture(s, at.number, at.dst, err));
+    }
+    return write_targets(s, record, sample_place, &at, batch, err);
+}
+
+static leat_status make_samples(images *s, const int64_t *numbers, int64_t count, const leat_rng *rng,
+                                leat_batch *batch, int64_t *made, leat_error *err) {
+    const bool direct = !s->augment && !s->table && !s->cache && s->masks.count == 0;
+    unsigned char *memory = NULL;
+    leat_status status = direct ? LEAT_OK : allocate_record(s, &memory, err);
+    for (int64_t i = 0; i < count && status == LEAT_OK; ++i) {
+        const place at = {.rng = rng, .number = numbers[i]};
+        leat_error problem = {0};
+        status = write_sample(s, &at, *made, memory, batch, &problem);
+        if (status == LEAT_OK)
+            ++*made;
+        else
+            status = leati_bad_sample(&s->bad, status, &problem, err);
+    }
+    leati_free(memory);
+    return status;
 }
 
 static leat_status make_batch(leati_numbered *source, const int64_t *numbers, int64_t count, leat_rng *rng,
                               leat_batch *batch, leat_error *err) {
     images *s = (images *)source;
     int64_t made = 0;
-    for (int64_t i = 0; i < count; ++i) {
-        leat_error problem = {0};
-        const leat_status status = write_sample(s, numbers[i], made, rng, batch, &problem);
-        if (status == LEAT_OK)
-            ++made;
-        else
-            LEATI_TRY(leati_bad_sample(&s->bad, status, &problem, err));
-    }
+    LEATI_TRY(make_samples(s, numbers, count, rng, batch, &made, err));
     if (made == 0)
         return leati_fail(err, LEAT_ESKIPPED, "all %lld pictures of the batch are bad", (long long)count);
     batch->size = made;
@@ -196,8 +256,15 @@ static leat_status make_batch(leati_numbered *source, const int64_t *numbers, in
 
 /* ---- The sequence ---- */
 
+static void before_pass(leati_numbered *source) {
+    images *s = (images *)source;
+    if (s->cache) leati_cache_finish(s->cache);
+}
+
 static void destroy(leati_numbered *source) {
     images *s = (images *)source;
+    if (s->cache) leati_cache_close(s->cache);
+    leati_free(s->cache);
     leati_image_list_fini(&s->masks);
     leati_image_list_fini(&s->list);
     leat_augment_destroy(&s->augment);
@@ -210,16 +277,14 @@ static void destroy(leati_numbered *source) {
 /* Makes a picture for statistics. */
 static leat_status load_picture(const void *user, leati_picture *out, int64_t number, leat_error *err) {
     const images *s = user;
-    const leati_image_file *file = &s->list.files[number];
-    leati_picture in;
-    *out = (leati_picture){0};
-    LEATI_TRY(decode_file(s, &in, file, err));
+    const unsigned char *record = NULL;
+    unsigned char *memory = NULL;
+    LEATI_TRY(leati_picture_create(out, s->choices.width, s->choices.height, (int)s->choices.color, err));
     leat_status status =
-        leati_picture_create(out, s->choices.width, s->choices.height, (int)s->choices.color, err);
-    if (status == LEAT_OK)
-        status = leati_prefix(leati_picture_fit(out, &in, s->choices.filter, s->choices.fit, err), err,
-                              "picture '%s'", file->path);
-    leati_picture_fini(&in);
+        s->cache ? allocate_record(s, &memory, err) : make_picture(s, number, out->pixels, err);
+    if (status == LEAT_OK && s->cache) status = get_record(s, number, memory, &record, err);
+    if (status == LEAT_OK && s->cache) memcpy(out->pixels, record, picture_bytes(s));
+    leati_free(memory);
     if (status != LEAT_OK) leati_picture_fini(out);
     return status;
 }
@@ -229,6 +294,7 @@ static leat_status fit_steps(const images *s, const char *path, const leat_sourc
                              leat_error *err) {
     images training = *s;
     training.choices.is_validation = false;
+    if (s->choices.is_validation) training.cache = NULL; /* it has other pictures */
     if (s->choices.is_validation)
         LEATI_TRY(leati_image_list_read(&training.list, path, &training.choices, err));
     const leati_image_fitting fitting = {.augment = s->augment,
@@ -281,6 +347,8 @@ static leat_status open_images(images *s, const char *path, const leati_settings
     s->numbered.spec.batch_size = options->batch_size;
     s->numbered.samples = s->list.count;
     s->bad = (leati_bad_samples){.skipped = s->choices.skip_bad, .what = "pictures"};
+    if (s->choices.cache)
+        LEATI_TRY(leati_images_cache_open(&s->cache, &s->choices, &s->list, &s->masks, record_bytes(s), err));
     LEATI_TRY(leati_scaled_bytes(&s->table, s->choices.numerator, s->choices.denominator, err));
     if (s->choices.augment) {
         LEATI_TRY(leat_augment_create(&s->augment, s->choices.augment, s->choices.height, s->choices.width,
@@ -314,6 +382,7 @@ leat_status leati_open_images(leat_sequence *out, const leati_spec *spec, const 
     if (!s) return leati_fail_memory(err, sizeof *s, "a source of pictures");
     s->numbered.make = make_batch;
     s->numbered.destroy = destroy;
+    s->numbered.before_pass = before_pass;
     leat_status status = open_images(s, spec->paths[0], settings, options, err);
     if (status != LEAT_OK) {
         destroy(&s->numbered);

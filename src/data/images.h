@@ -51,6 +51,7 @@ typedef struct leati_image_choices {
     char *masks;        /* the folder or the archive of the masks, which are the targets; NULL */
     char *mask_column;  /* the column of a CSV list that has the paths of the masks; NULL */
     char *statistics;   /* the file of their statistics; NULL */
+    char *cache;        /* memory, memory:SIZE or a file; NULL: none */
     leati_mix mix;
     char *x_column;
     char label_separator; /* between the classes of LEATI_LABELS_MULTIHOT */

@@ -204,6 +204,11 @@ leat_status leati_image_choices_read(leati_image_choices *out, const leati_setti
     out->augment = texts->augment;
     if (texts->statistics) LEATI_TRY(leati_spec_decode(texts->statistics, err));
     out->statistics = texts->statistics;
+    if (texts->cache) LEATI_TRY(leati_spec_decode(texts->cache, err));
+    if (texts->cache && *texts->cache == '\0')
+        return leati_fail(err, LEAT_EINVAL,
+                          "cache=: expected memory, memory:SIZE such as memory:4G, or a file");
+    out->cache = texts->cache;
     out->color = color_values[color];
     out->filter = (leati_filter)filter;
     out->fit = (leati_fit)fit;

@@ -22,6 +22,10 @@
     X(statistics, "FILE.npz",                                                                                \
       "keeps what steps such as featurewise_center without numbers need of the training data: written if "   \
       "there is no such file, otherwise read; default RUN/statistics.npz of `leat fit --out RUN`")           \
+    X(cache, "FILE|memory|memory:SIZE",                                                                      \
+      "keeps the decoded and resized pictures, and augments them anew in each pass: in a file, which is "    \
+      "made in the first pass and used again while pictures and options are the same, or in memory; each "   \
+      "subset needs a file of its own")                                                                      \
     X(mix, "mixup|cutmix",                                                                                   \
       "mixes the samples of each batch with each other, as Keras's MixUp and CutMix: mixup(0.2), "           \
       "cutmix(1); "                                                                                          \

@@ -174,6 +174,7 @@ static void pictures_survive(void **state) {
     sweep(open_and_get, "images:list.csv?size=3x3&labels=raw&y_col=x");
     sweep(open_and_get, "images:list.csv?size=3x3&labels=multi_output&y_col=x");
     sweep(open_and_get, "images:list.csv?size=3x3&labels=input");
+    sweep(open_and_get, "images:list.csv?size=3x3&cache=memory");
     sweep(open_and_get, "images:list.csv?size=3x3&masks=.");
     sweep(open_and_get, "images:list.csv?size=3x3&mask_col=filename");
     sweep(open_and_get, "images:list.csv?size=3x3&augment=flip,rotate(20),RandomContrast(0.5)");

@@ -23,7 +23,7 @@ enum { SAMPLES = 45, BATCH = 8, BATCHES = 6, PASSES = 2, SIDE = 20, PICTURE = SI
 #define STEPS                                                                                                \
     "augment=flip(both),rotate(40),zoom(0.3),shift(0.2),brightness(0.4),RandomRotation(0.1),"                \
     "RandomPerspective(0.7,0.3),RandomElasticTransform(0.7),RandAugment,AugMix"
-static const char *const spec = "images:d?size=20x20&" STEPS;
+static const char *spec = "images:d?size=20x20&" STEPS;
 
 static bytes file;
 
@@ -191,6 +191,85 @@ static void the_bytes_do_not_depend_on_the_workers(void **state) {
     assert_memory_not_equal(first.pixels[0], first.pixels[1], sizeof first.pixels[0]);
 }
 
+static void take_all(unsigned char *out, const leat_sequence *s) {
+    leat_error err = {0};
+    for (int64_t i = 0, at = 0; i < s->length(s->user); ++i) {
+        static unsigned char pixels[SAMPLES * PICTURE];
+        float labels[SAMPLES];
+        leat_batch batch = {.size = s->spec.batch_size, .tensor_count = 2};
+        leat_rng rng = leat_rng_for(9, 0, (uint64_t)i);
+        batch.tensors[0].data = pixels;
+        batch.tensors[1].data = labels;
+        if (s->get(s->user, i, &rng, &batch, &err) != LEAT_OK) fail_msg("%s", err.message);
+        memcpy(out + at * PICTURE, pixels, (size_t)batch.size * PICTURE);
+        at += batch.size;
+    }
+}
+
+/* ---- Caches below the augmentation ---- */
+
+/* A cache changes no byte, with any workers, while it is filled, when it is full, and when its file is used again; once
+ * it is full, the pictures are not read. */
+static void caches_keep_the_bytes(void **state) {
+    static const char *const specs[] = {"images:d?size=20x20&cache=memory&" STEPS,
+                                        "images:d?size=20x20&cache=memory:2K&" STEPS,
+                                        "images:d?size=20x20&cache=file.cache&" STEPS};
+    static const run runs[] = {{.seed = 3},
+                               {.workers = 2, .seed = 3},
+                               {.workers = 2, .processes = true, .seed = 3},
+                               {.workers = 2, .processes = true, .kills = true, .seed = 3},
+                               {.workers = 1, .seed = 3, .resume_at = 7}};
+    static stream first, now;
+    (void)state;
+    const char *plain = spec;
+    record(&first, &runs[0]);
+    for (size_t i = 0; i < sizeof specs / sizeof *specs; ++i) {
+        spec = specs[i];
+        for (size_t k = 0; k < sizeof runs / sizeof *runs; ++k) {
+            record(&now, &runs[k]);
+            if (memcmp(&first, &now, sizeof first) != 0) fail_msg("%s, run %zu has other bytes", spec, k);
+        }
+    }
+    assert_int_equal(access("file.cache", F_OK), 0);
+    spec = plain;
+}
+
+/* Returns the value of the first picture's first byte. */
+static int first_byte(const char *text) {
+    leat_sequence s = opened(text);
+    static unsigned char pixels[SAMPLES * PICTURE];
+    take_all(pixels, &s);
+    leat_sequence_destroy(&s);
+    return pixels[0];
+}
+
+static void a_changed_picture_makes_a_cache_anew(void **state) {
+    (void)state;
+    static const char *const text = "images:d?size=23x31&interpolation=nearest&cache=file.cache";
+    remove("file.cache");
+    assert_int_equal(first_byte(text), 0);
+    assert_int_equal(access("file.cache", F_OK), 0);
+    assert_int_equal(chmod("d/a/00.ppm", 0), 0);
+    assert_int_equal(first_byte(text), 0); /* the file of the cache is read instead */
+    assert_int_equal(chmod("d/a/00.ppm", 0644), 0);
+    file.size = 0;
+    bytes_add_text(&file, "P6 1 1 255\n\x7b\x7b\x7b");
+    bytes_write(&file, "d/a/00.ppm");
+    assert_int_equal(first_byte(text), 0x7b);
+    assert_int_equal(first_byte("images:d?size=9x9&cache=file.cache"),
+                     0x7b); /* other options, another cache */
+    leat_sequence s;
+    leat_error err = {0};
+    assert_int_equal(leat_source_open(&s, sizeof s, "images:d?cache=memory:4X", NULL, &err), LEAT_EINVAL);
+    assert_non_null(strstr(err.message, "cache=memory:4X: expected bytes, or a number with K, M or G"));
+    assert_int_equal(leat_source_open(&s, sizeof s, "images:d?cache=d/a/00.ppm", NULL, &err), LEAT_EINVAL);
+    assert_non_null(strstr(err.message, "exists and is not a cache of leat"));
+    assert_int_equal(leat_source_open(&s, sizeof s, "cache(images:d?augment=flip)", NULL, &err),
+                     LEAT_ENOTSUP);
+    assert_non_null(strstr(err.message, "the option cache=FILE or cache=memory of images"));
+    remove("file.cache");
+}
+
 /* ---- Mixing ---- */
 
 /* Takes a pass of a mixed source; returns the sum of all labels' largest shares. */
@@ -263,21 +342,6 @@ static void wrong_mixes_are_refused(void **state) {
 }
 
 /* ---- Validation ---- */
-
-static void take_all(unsigned char *out, const leat_sequence *s) {
-    leat_error err = {0};
-    for (int64_t i = 0, at = 0; i < s->length(s->user); ++i) {
-        static unsigned char pixels[SAMPLES * PICTURE];
-        float labels[SAMPLES];
-        leat_batch batch = {.size = s->spec.batch_size, .tensor_count = 2};
-        leat_rng rng = leat_rng_for(9, 0, (uint64_t)i);
-        batch.tensors[0].data = pixels;
-        batch.tensors[1].data = labels;
-        if (s->get(s->user, i, &rng, &batch, &err) != LEAT_OK) fail_msg("%s", err.message);
-        memcpy(out + at * PICTURE, pixels, (size_t)batch.size * PICTURE);
-        at += batch.size;
-    }
-}
 
 static void validation_is_not_augmented(void **state) {
     (void)state;
@@ -481,6 +545,7 @@ static void scaled_samples_are_not_rounded(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_bytes_do_not_depend_on_the_workers),
+        cmocka_unit_test(caches_keep_the_bytes),
         cmocka_unit_test(batches_are_mixed),
         cmocka_unit_test(wrong_mixes_are_refused),
         cmocka_unit_test(validation_is_not_augmented),
@@ -491,6 +556,7 @@ int main(void) {
         cmocka_unit_test(validation_has_the_statistics_of_training),
         cmocka_unit_test(samples_are_whitened),
         cmocka_unit_test(scaled_samples_are_not_rounded),
+        cmocka_unit_test(a_changed_picture_makes_a_cache_anew), /* the last: it changes a picture */
     };
     return cmocka_run_group_tests(tests, enter, leave);
 }

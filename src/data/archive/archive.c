@@ -122,6 +122,10 @@ leat_status leati_archive_open(leati_archive **out, const char *path, leat_error
     return status;
 }
 
+const char *leati_archive_path(const leati_archive *archive) {
+    return archive->label;
+}
+
 int64_t leati_archive_count(const leati_archive *archive) {
     return archive->is_zip ? (int64_t)archive->zip.count : archive->count;
 }

@@ -47,4 +47,7 @@ const char *leati_archive_name(const leati_archive *archive, int64_t member);
 leat_status leati_archive_read(const leati_archive *archive, int64_t member, unsigned char **out,
                                size_t *bytes, leat_error *err);
 
+/* Returns the path of the file. */
+const char *leati_archive_path(const leati_archive *archive);
+
 #endif

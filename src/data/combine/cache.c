@@ -3,7 +3,6 @@
 #include "data/combine/cache.h"
 
 #include <string.h>
-#include <unistd.h>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -49,8 +48,7 @@ static leat_status make_samples(cached *c, const int64_t *numbers, int64_t count
         const int64_t before = *made;
         if (kept) {
             copy_sample(c, batch, (*made)++, (unsigned char *)(uintptr_t)kept, false);
-            LEATI_TRY(
-                leati_map_check(c->cache.map.guard ? &c->cache.map : NULL, kept, c->cache.record_bytes, err));
+            LEATI_TRY(leati_cache_check(&c->cache, kept, err));
             continue;
         }
         LEATI_TRY(leati_part_make(&c->base.parts[0], &numbers[i], 1, rng, target, made, err));
@@ -85,11 +83,6 @@ static void fini(leati_combined *base) {
 
 /* ---- Creating ---- */
 
-static size_t half_of_memory(void) {
-    const long pages = sysconf(_SC_PHYS_PAGES), bytes = sysconf(_SC_PAGESIZE);
-    return pages > 0 && bytes > 0 ? (size_t)pages / 2 * (size_t)bytes : (size_t)1 << 30;
-}
-
 /* Hashes what the records depend on: the caller's text and the tensors. */
 static void make_key(uint64_t out[2], const cached *c, const char *text) {
     XXH3_state_t state;
@@ -113,8 +106,7 @@ static leat_status open_cache(cached *c, const leat_cache_options *options, leat
     for (int k = 0; k < c->base.own.spec.tensor_count; ++k)
         bytes += leati_sample_bytes(&c->base.own.spec.tensors[k]);
     if (!options->file)
-        return leati_cache_open_memory(&c->cache, c->base.own.samples, bytes,
-                                       options->memory > 0 ? options->memory : half_of_memory(), err);
+        return leati_cache_open_memory(&c->cache, c->base.own.samples, bytes, options->memory, err);
     make_key(key, c, options->key);
     return leati_cache_open_file(&c->cache, options->file, c->base.own.samples, bytes, key, err);
 }

@@ -41,7 +41,8 @@ typedef struct leati_cache {
     pid_t owner;                /* the process that finishes the file */
 } leati_cache;
 
-/* Gets memory for `samples` records, or for as many as fit into memory_bytes.  Errors: LEAT_ENOMEM. */
+/* Gets memory for `samples` records, or for as many as fit into memory_bytes.  memory_bytes 0: half of the machine's.
+ * Errors: LEAT_ENOMEM. */
 leat_status leati_cache_open_memory(leati_cache *out, int64_t samples, size_t record_bytes,
                                     size_t memory_bytes, leat_error *err);
 
@@ -52,6 +53,9 @@ leat_status leati_cache_open_file(leati_cache *out, const char *path, int64_t sa
 
 /* Returns the record, or NULL if it is not kept yet.  Threads: any. */
 const unsigned char *leati_cache_find(leati_cache *cache, int64_t number);
+
+/* Checks that a record came from its file.  Errors: LEAT_EIO the file was shortened.  Threads: any. */
+leat_status leati_cache_check(const leati_cache *cache, const unsigned char *record, leat_error *err);
 
 /* Keeps a record, unless another worker does or writing fails.  Threads: any. */
 void leati_cache_keep(leati_cache *cache, int64_t number, const unsigned char *record);

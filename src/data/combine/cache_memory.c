@@ -47,10 +47,15 @@ static leat_status create_table(leati_cache *c, leat_error *err) {
     return LEAT_OK;
 }
 
+static size_t half_of_memory(void) {
+    const long pages = sysconf(_SC_PHYS_PAGES), bytes = sysconf(_SC_PAGESIZE);
+    return pages > 0 && bytes > 0 ? (size_t)pages / 2 * (size_t)bytes : (size_t)1 << 30;
+}
+
 leat_status leati_cache_open_memory(leati_cache *out, int64_t samples, size_t record_bytes,
                                     size_t memory_bytes, leat_error *err) {
     *out = (leati_cache){.building = {.fd = -1}, .record_bytes = record_bytes, .owner = getpid()};
-    const size_t fitting = memory_bytes / record_bytes;
+    const size_t fitting = (memory_bytes > 0 ? memory_bytes : half_of_memory()) / record_bytes;
     out->records = (uint64_t)samples <= fitting ? samples : (int64_t)fitting;
     if (out->records < samples)
         leati_log(LEAT_LOG_WARNING,
@@ -196,6 +201,10 @@ const unsigned char *leati_cache_find(leati_cache *cache, int64_t number) {
     default: return NULL;
     }
     return cache->data + (size_t)number * cache->record_bytes;
+}
+
+leat_status leati_cache_check(const leati_cache *cache, const unsigned char *record, leat_error *err) {
+    return leati_map_check(cache->map.guard ? &cache->map : NULL, record, cache->record_bytes, err);
 }
 
 static void note_write_error(leati_cache *c, int error) {
