@@ -506,16 +506,18 @@ static PyObject *feed_stats(PyObject *self, PyObject *nothing) {
     leat_feed_stats_get_into(f->feed, &s, sizeof s);
     ready = leat_feed_ready_count(f->feed);
     Py_END_CRITICAL_SECTION();
-    return Py_BuildValue("{sLsLsLsLs(LLLL)sLs(LLLL)sLsLsLsLsLsisisisLsLsL}", "batches", (long long)s.batches,
-                         "bytes", (long long)s.bytes, "starved", (long long)s.starved, "wait_ns",
-                         (long long)s.wait_ns, "wait", (long long)s.wait.p50, (long long)s.wait.p90,
-                         (long long)s.wait.p99, (long long)s.wait.max, "get_ns", (long long)s.get_ns, "get",
-                         (long long)s.get.p50, (long long)s.get.p90, (long long)s.get.p99,
-                         (long long)s.get.max, "worker_deaths", (long long)s.worker_deaths, "timeouts",
-                         (long long)s.timeouts, "retries", (long long)s.retries, "skips", (long long)s.skips,
-                         "ring_bytes", (long long)s.ring_bytes, "max_queue_size", s.max_queue_size, "workers",
-                         s.workers, "ready", ready, "copied", f->copied, "replaced", (long long)s.replaced,
-                         "elapsed_ns", (long long)(f->taken_ns - f->begun_ns));
+    return Py_BuildValue("{sLsLsLsLs(LLLL)sLs(LLLL)sLsLsLsLsLsisisisLsLsLsL}", "batches",
+                         (long long)s.batches, "bytes", (long long)s.bytes, "starved", (long long)s.starved,
+                         "wait_ns", (long long)s.wait_ns, "wait", (long long)s.wait.p50,
+                         (long long)s.wait.p90, (long long)s.wait.p99, (long long)s.wait.max, "get_ns",
+                         (long long)s.get_ns, "get", (long long)s.get.p50, (long long)s.get.p90,
+                         (long long)s.get.p99, (long long)s.get.max, "worker_deaths",
+                         (long long)s.worker_deaths, "timeouts", (long long)s.timeouts, "retries",
+                         (long long)s.retries, "skips", (long long)s.skips, "ring_bytes",
+                         (long long)s.ring_bytes, "max_queue_size", s.max_queue_size, "workers", s.workers,
+                         "ready", ready, "copied", f->copied, "replaced", (long long)s.replaced, "elapsed_ns",
+                         (long long)(f->taken_ns - f->begun_ns), "samples_left_out",
+                         (long long)s.samples_left_out);
 }
 
 /* set_data(bytes): what helper programs that start from now on receive; for end_pass. */

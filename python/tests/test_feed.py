@@ -258,6 +258,7 @@ class Faults(unittest.TestCase):
         seen, stats = self.take("raises", bad_batch="skip")
         self.assertEqual(seen, [i for i in range(12) if i != 5])
         self.assertEqual(stats["skips"], 1)
+        self.assertEqual(stats["samples_left_out"], 0)
 
     def test_dead_workers_are_replaced(self):
         for fault in ("exits_hard", "segfaults", "kills_itself"):
