@@ -9,7 +9,7 @@
 #include "base/growing.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "data/numbered.h"
+#include "data/numbered/numbered.h"
 #include "tensor/convert.h"
 #include "tensor/number.h"
 #include "tensor/strided.h"

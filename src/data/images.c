@@ -10,7 +10,7 @@
 #include "data/images_cache.h"
 #include "data/images_statistics.h"
 #include "data/kinds.h"
-#include "data/numbered.h"
+#include "data/numbered/numbered.h"
 #include "image/augment/run.h"
 #include "leat/source.h"
 #include "tensor/sequence.h"

@@ -92,8 +92,8 @@ typedef struct leati_image_list {
     int raw_columns;
     bool from_csv;
     leati_archive *archive; /* NULL: the pictures are files */
-    /* The first `prefix` characters of the paths name the folder, the archive or the folder of the list, the first `root`
-     * also the folder inside of an archive that all pictures are in.  An absolute path of a list has neither. */
+    /* The first `prefix` characters of the paths name the folder, the archive or the folder of the list, the first
+     * `root` also the folder inside of an archive that all pictures are in.  An absolute path of a list has neither. */
     size_t prefix, root;
 } leati_image_list;
 
@@ -147,8 +147,8 @@ leat_status leati_image_list_read_csv(leati_image_list *list, const char *path,
 leat_status leati_image_list_split(leati_image_list *list, const leati_image_choices *choices,
                                    leat_error *err);
 
-/* Finds the mask of each picture of the list that was read from `path`: the file of the same name below the folder, or in
- * the archive, choices->masks, or the one that the CSV list names.
+/* Finds the mask of each picture of the list that was read from `path`: the file of the same name below the folder, or
+ * in the archive, choices->masks, or the one that the CSV list names.
  * @param[out] out  The masks, in the order of the pictures.
  * Errors: LEAT_ENOTFOUND a picture has no mask; LEAT_ENOMEM; those of leati_image_list_read.  On failure the list is
  * empty. */

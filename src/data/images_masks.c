@@ -40,8 +40,8 @@ static const leati_image_file *find_member(const place *p, const char *name, siz
     return NULL;
 }
 
-/* Adds the mask with this name to the list, if there is one.  In an archive, the folders around all masks may be part of
- * the name or not. */
+/* Adds the mask with this name to the list, if there is one.  In an archive, the folders around all masks may be part
+ * of the name or not. */
 static leat_status try_name(leati_image_list *out, const place *p, const char *name, bool *found,
                             leat_error *err) {
     const leati_image_file *member = NULL;

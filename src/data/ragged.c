@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "base/rng.h"
 #include "base/shuffle.h"
-#include "data/numbered.h"
+#include "data/numbered/numbered.h"
 #include "tensor/convert.h"
 #include "tensor/number.h"
 

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "data/images.h"
-#include "data/numbered.h"
+#include "data/numbered/numbered.h"
 #include "leat/source.h"
 #include "tensor/sequence.h"
 

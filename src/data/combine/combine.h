@@ -3,7 +3,7 @@
 #ifndef LEATI_DATA_COMBINE_COMBINE_H
 #define LEATI_DATA_COMBINE_COMBINE_H
 
-#include "data/numbered.h"
+#include "data/numbered/numbered.h"
 #include "leat/combine.h"
 
 typedef struct leati_combined leati_combined;

@@ -9,7 +9,7 @@
 
 #include "data/images.h"
 #include "data/archive/paths.h"
-#include "data/numbered.h"
+#include "data/numbered/numbered.h"
 
 /* The form in which a field is stored. */
 typedef enum leati_field_form {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The functions of a sequence whose samples have numbers.  Room: data. */
-#include "data/numbered.h"
+#include "data/numbered/numbered.h"
 
 #include "base/error.h"
 #include "base/log.h"
