@@ -52,8 +52,8 @@ static inline leat_dist_options leat_dist_options_default(void) {
     return options;
 }
 
-/** Returns true if a launcher of MPI (mpirun, srun) has started this process, by the launcher's variables in the
- *  environment.  Threads: any. */
+/** Returns true if a launcher (mpirun, srun) has started this process as a rank of MPI, or srun has started several
+ *  processes, by the launcher's variables in the environment.  Threads: any. */
 LEAT_API bool leat_dist_is_launched(void);
 
 /** Connects this process with the other ranks.  All ranks must make this call.  With MPI, a thread of leat makes all
@@ -61,9 +61,9 @@ LEAT_API bool leat_dist_is_launched(void);
  *  itself, with MPI_THREAD_MULTIPLE.  A process in which leat has finalized MPI cannot open another communicator.
  *  @param options  NULL: the defaults.
  *  @param[out] out  New communicator, owned by the caller (leat_dist_close); NULL on failure.
- *  Errors: LEAT_EINVAL an option; LEAT_ENOTFOUND the MPI library is not installed; LEAT_ENOTSUP the ranks run
- *  different versions of leat, or the program has initialized MPI with another level; LEAT_EIO MPI failed;
- *  LEAT_ENOMEM.  Threads: any. */
+ *  Errors: LEAT_EINVAL an option, or the launcher's processes cannot be connected by this MPI; LEAT_ENOTFOUND the MPI
+ *  library is not installed; LEAT_ENOTSUP the ranks run different versions of leat, or the program has initialized MPI
+ *  with another level; LEAT_EIO MPI failed; LEAT_ENOMEM.  Threads: any. */
 LEAT_API LEAT_CHECKED leat_status leat_dist_open(leat_dist **out, const leat_dist_options *options,
                                                  leat_error *err);
 
@@ -74,6 +74,13 @@ LEAT_API int leat_dist_size(const leat_dist *dist);
 /** Returns the name of the host of a rank; NULL if there is no such rank.  The text belongs to the communicator and is
  *  valid until leat_dist_close. */
 LEAT_API const char *leat_dist_host(const leat_dist *dist, int rank);
+
+/** Returns the number of cores on which the process of a rank may run: those to which the launcher has bound it, or all
+ *  cores of its host.  0 if there is no such rank. */
+LEAT_API int leat_dist_cores(const leat_dist *dist, int rank);
+/** Returns the number of ranks, this one included, that may run on one of these cores; 0 if there is no such rank.  By
+ *  default a fit uses so many compute threads that the ranks do not compete for cores. */
+LEAT_API int leat_dist_sharers(const leat_dist *dist, int rank);
 
 /** Returns true if the communicator has failed: a rank has ended or does not answer, or MPI has failed; false if `dist`
  *  is NULL. */

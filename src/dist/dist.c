@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Opens communicators, and has the functions that all kinds of communicators share.  Room: dist. */
+#define _GNU_SOURCE /* sched_getaffinity */
 #include "dist/dist.h"
 
+#include <sched.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "base/growing.h"
 #include "base/memory.h"
+#include "dist/launcher.h"
 #include "leat/version.h"
 
 static const leat_dist_options defaults = {.timeout_ms = 10000};
@@ -17,14 +19,6 @@ static const leati_growing options_type = LEATI_GROWING(leat_dist_options, kind,
 
 void leat_dist_options_init(leat_dist_options *options, size_t size) {
     leati_growing_init(&options_type, options, size);
-}
-
-/* The launchers' variables: mpirun of Open MPI; mpiexec of MPICH, and srun with PMI-2; srun with PMIx. */
-bool leat_dist_is_launched(void) {
-    static const char *const names[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; ++i)
-        if (getenv(names[i])) return true;
-    return false;
 }
 
 static leat_status check_options(const leat_dist_options *options, leat_error *err) {
@@ -45,7 +39,9 @@ leat_status leat_dist_open(leat_dist **out, const leat_dist_options *caller, lea
     LEATI_TRY(check_options(&options, err));
     bool is_mpi =
         options.kind == LEAT_DIST_MPI || (options.kind == LEAT_DIST_AUTO && leat_dist_is_launched());
-    return is_mpi ? leati_dist_open_mpi(out, &options, err) : leati_dist_open_self(out, err);
+    if (!is_mpi) return leati_dist_open_self(out, err);
+    if (!options.communicator) LEATI_TRY(leati_launcher_check(err));
+    return leati_dist_open_mpi(out, &options, err);
 }
 
 int leat_dist_rank(const leat_dist *dist) {
@@ -58,6 +54,28 @@ int leat_dist_size(const leat_dist *dist) {
 
 const char *leat_dist_host(const leat_dist *dist, int rank) {
     return dist && rank >= 0 && rank < dist->size ? dist->peers[rank].host : NULL;
+}
+
+int leat_dist_cores(const leat_dist *dist, int rank) {
+    int cores = 0;
+    if (!leat_dist_host(dist, rank)) return 0;
+    for (int i = 0; i < LEATI_DIST_CORE_WORDS; ++i) cores += __builtin_popcountll(dist->peers[rank].cores[i]);
+    return cores;
+}
+
+static bool share_cores(const leati_dist_peer *a, const leati_dist_peer *b) {
+    if (strcmp(a->host, b->host) != 0) return false;
+    for (int i = 0; i < LEATI_DIST_CORE_WORDS; ++i)
+        if (a->cores[i] & b->cores[i]) return true;
+    return false;
+}
+
+int leat_dist_sharers(const leat_dist *dist, int rank) {
+    int sharers = 0;
+    if (!leat_dist_host(dist, rank)) return 0;
+    for (int i = 0; i < dist->size; ++i)
+        sharers += i == rank || share_cores(&dist->peers[i], &dist->peers[rank]);
+    return sharers;
 }
 
 bool leat_dist_is_broken(const leat_dist *dist) {
@@ -74,11 +92,21 @@ void leat_dist_close(leat_dist **dist) {
     *dist = NULL;
 }
 
+/* Writes one bit for each core on which this thread may run. */
+static void describe_cores(uint64_t out[LEATI_DIST_CORE_WORDS]) {
+    cpu_set_t mask;
+    memset(out, 0, (size_t)LEATI_DIST_CORE_WORDS * sizeof *out);
+    if (sched_getaffinity(0, sizeof mask, &mask) != 0) CPU_ZERO(&mask);
+    for (int i = 0; i < CPU_SETSIZE && i < 64 * LEATI_DIST_CORE_WORDS; ++i)
+        if (CPU_ISSET((size_t)i, &mask)) out[i / 64] |= UINT64_C(1) << (i % 64);
+}
+
 void leati_dist_describe(leati_dist_peer *out) {
     *out = (leati_dist_peer){.pid = getpid()};
     if (gethostname(out->host, sizeof out->host - 1) != 0) snprintf(out->host, sizeof out->host, "unknown");
     if (readlink("/proc/self/ns/pid", out->space, sizeof out->space - 1) < 0) out->space[0] = '\0';
     snprintf(out->version, sizeof out->version, "%s", leat_version());
+    describe_cores(out->cores);
 }
 
 /* ---- Requests that are waited for ---- */

@@ -45,12 +45,15 @@ typedef struct leati_dist_class {
     void (*close)(leat_dist *dist);
 } leati_dist_class;
 
+enum { LEATI_DIST_CORE_WORDS = 16 };
+
 /* What the ranks know of each other. */
 typedef struct leati_dist_peer {
     char host[64];
     char space[64]; /* the namespace of the process's number, so that equal host names do not mislead */
     char version[32];
     pid_t pid;
+    uint64_t cores[LEATI_DIST_CORE_WORDS]; /* a bit for each core on which the process may run */
 } leati_dist_peer;
 
 /* Kinds of communicators begin with this struct. */
@@ -63,7 +66,7 @@ struct leat_dist {
 leat_status leati_dist_open_self(leat_dist **out, leat_error *err);
 leat_status leati_dist_open_mpi(leat_dist **out, const leat_dist_options *options, leat_error *err);
 
-/* Describes this process. */
+/* Describes this process, and the cores of the calling thread. */
 void leati_dist_describe(leati_dist_peer *out);
 
 /* Requests that are started and waited for.  Errors: as in leati_dist_class.wait. */

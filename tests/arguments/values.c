@@ -570,6 +570,8 @@ static const number numbers[] = {
     {"scale", NULL, 1},
     {"rank", "leat_batch_input", 2},
     {"rank", "leat_dist_host", 0},
+    {"rank", "leat_dist_cores", 0},
+    {"rank", "leat_dist_sharers", 0},
     {"rank", "leat_tensor_view", 2},
     {"rank", "leat_tensor_view_into", 2},
     {"rank", NULL, 1},

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "dist/dist.h"
+#include "dist/launcher.h"
 
 static void one_process(void **state) {
     leat_dist *dist = NULL;
@@ -19,6 +20,10 @@ static void one_process(void **state) {
     assert_int_equal(leat_dist_size(dist), 1);
     assert_non_null(leat_dist_host(dist, 0));
     assert_null(leat_dist_host(dist, 1));
+    assert_true(leat_dist_cores(dist, 0) >= 1);
+    assert_int_equal(leat_dist_sharers(dist, 0), 1);
+    assert_int_equal(leat_dist_cores(dist, 1), 0);
+    assert_int_equal(leat_dist_sharers(dist, -1), 0);
     assert_int_equal(leati_dist_all_reduce(dist, values, 3, &err), LEAT_OK);
     assert_true(values[2] == 3.0f);
     assert_int_equal(leati_dist_all_gather(dist, values, sizeof values, all, &err), LEAT_OK);
@@ -53,6 +58,39 @@ static void a_launcher_is_recognized(void **state) {
     }
 }
 
+/* Slurm counts the processes of a step; a batch script is none of them. */
+static void srun_is_recognized(void **state) {
+    leat_dist *dist = NULL;
+    leat_error err = {0};
+    (void)state;
+    setenv("SLURM_PROCID", "0", 1);
+    setenv("SLURM_NTASKS", "2", 1);
+    assert_false(leat_dist_is_launched());
+    setenv("SLURM_STEP_NUM_TASKS", "1", 1);
+    assert_false(leat_dist_is_launched());
+    setenv("SLURM_STEP_NUM_TASKS", "2", 1);
+    assert_true(leat_dist_is_launched());
+    assert_int_equal(leati_launcher_ranks(), 2);
+    assert_int_equal(leat_dist_open(&dist, NULL, &err), LEAT_EINVAL);
+    assert_non_null(strstr(err.message, "srun has started 2 processes"));
+    setenv("PMI_SIZE", "3", 1);
+    assert_int_equal(leati_launcher_ranks(), 3);
+    assert_true(leati_launcher_is_mpich());
+    assert_int_equal(leati_launcher_check(&err), LEAT_OK);
+    assert_int_equal(leati_launcher_check_ranks(3, "MPICH", &err), LEAT_OK);
+    assert_int_equal(leati_launcher_check_ranks(1, "MPICH", &err), LEAT_EINVAL);
+    assert_non_null(strstr(err.message, "3 processes, but MPICH"));
+    setenv("SLURM_CPUS_PER_TASK", "6", 1);
+    assert_int_equal(leati_launcher_cores(), 6);
+    setenv("OMPI_COMM_WORLD_SIZE", "4", 1);
+    assert_int_equal(leati_launcher_ranks(), 4);
+    assert_false(leati_launcher_is_mpich());
+    assert_int_equal(leati_launcher_cores(), 0);
+    static const char *const names[] = {"SLURM_PROCID", "SLURM_NTASKS",        "SLURM_STEP_NUM_TASKS",
+                                        "PMI_SIZE",     "SLURM_CPUS_PER_TASK", "OMPI_COMM_WORLD_SIZE"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; ++i) unsetenv(names[i]);
+}
+
 static void errors(void **state) {
     leat_dist *dist = NULL;
     leat_error err = {0};
@@ -78,6 +116,7 @@ int main(void) {
         cmocka_unit_test(one_process),
         cmocka_unit_test(without_a_communicator),
         cmocka_unit_test(a_launcher_is_recognized),
+        cmocka_unit_test(srun_is_recognized),
         cmocka_unit_test(errors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -67,6 +67,24 @@ static int count_hosts(const leat_dist *dist) {
     return hosts;
 }
 
+/* Says how many ranks there are, and on which cores. */
+static void print_ranks(const leat_dist *dist) {
+    const int size = leat_dist_size(dist), hosts = count_hosts(dist);
+    int least = leat_dist_cores(dist, 0), most = least, sharers = 0;
+    char cores[64], sharing[64] = "of its own";
+    for (int i = 0; i < size; ++i) {
+        const int its = leat_dist_cores(dist, i), sharing_it = leat_dist_sharers(dist, i);
+        least = its < least ? its : least;
+        most = its > most ? its : most;
+        sharers = sharing_it > sharers ? sharing_it : sharers;
+    }
+    snprintf(cores, sizeof cores, least == most ? "%d" : "%d to %d", least, most);
+    if (sharers > 1)
+        snprintf(sharing, sizeof sharing, "shared by %s%d ranks", least == most ? "" : "up to ", sharers);
+    cli_say("leat: %d ranks on %d host%s, each on %s core%s %s\n", size, hosts, hosts == 1 ? "" : "s", cores,
+            most == 1 ? "" : "s", sharing);
+}
+
 int cli_ranks_open(cli_ranks *ranks, const char *command, const cli_arguments *arguments,
                    const char *recorded) {
     leat_dist_options options = leat_dist_options_default();
@@ -81,11 +99,10 @@ int cli_ranks_open(cli_ranks *ranks, const char *command, const cli_arguments *a
             _exit(CLI_FAILURE); /* a thread may hang inside MPI, and would hold up exit */
         return CLI_FAILURE;
     }
-    const int size = leat_dist_size(ranks->dist), hosts = count_hosts(ranks->dist);
     if (!cli_ranks_leads(ranks))
         hold_messages(ranks);
-    else if (size > 1 && cli_number(arguments, CLI_VERBOSE, 1) > 0)
-        cli_say("leat: %d ranks on %d host%s\n", size, hosts, hosts == 1 ? "" : "s");
+    else if (leat_dist_size(ranks->dist) > 1 && cli_number(arguments, CLI_VERBOSE, 1) > 0)
+        print_ranks(ranks->dist);
     return CLI_SUCCESS;
 }
 

@@ -17,6 +17,7 @@
 #include "base/os/clock.h"
 #include "base/os/signals.h"
 #include "dist/dist.h"
+#include "dist/launcher.h"
 #include "dist/mpi/calls.h"
 #include "dist/mpi/watch.h"
 #include "tensor/bfloat16.h"
@@ -39,6 +40,8 @@ typedef struct mpi_dist {
     leati_mpi mpi;
     bool owns_mpi; /* this communicator has initialized MPI */
     int64_t timeout_ms;
+    leati_dist_peer
+        me; /* described before MPI is initialized, which may bind the thread that does it to a core */
     leati_watch watch;   /* used by the thread */
     uint16_t *halves;    /* of the thread: for sums in bfloat16; NULL: none yet */
     size_t half_count;   /* elements of `halves` */
@@ -203,20 +206,19 @@ static leat_status initialize(mpi_dist *d, leat_error *err) {
     d->owns_mpi = !yes;
     if (code == 0 && !yes) code = calls->init(&d->mpi);
     if (code == 0) code = calls->connect(&d->mpi, &d->base.rank, &d->base.size);
-    return code ? fail_mpi(d, code, "MPI_Init_thread", err) : LEAT_OK;
+    if (code) return fail_mpi(d, code, "MPI_Init_thread", err);
+    return d->mpi.parent ? LEAT_OK : leati_launcher_check_ranks(d->base.size, calls->title, err);
 }
 
 /* Tells the ranks of each other, and compares their versions. */
 static leat_status meet(mpi_dist *d, leat_error *err) {
-    leati_dist_peer me;
     const size_t count = (size_t)d->base.size;
-    leati_dist_describe(&me);
     d->base.peers = leati_calloc(count, sizeof *d->base.peers);
     if (!d->base.peers) return leati_fail_memory(err, count * sizeof *d->base.peers, "the ranks");
     leati_dist_request all = {.op = LEATI_DIST_ALL_GATHER,
                               .data = d->base.peers,
-                              .bytes = sizeof me,
-                              .mine = &me};
+                              .bytes = sizeof d->me,
+                              .mine = &d->me};
     d->watch.size = 1; /* nobody is watched yet */
     LEATI_TRY(execute(d, &all, err));
     for (int i = 1; i < d->base.size; ++i) {
@@ -409,8 +411,7 @@ static const leati_dist_class class = {start, wait, is_broken, abort_run, close_
 static const char *choose_library(const leat_dist_options *options) {
     const char *name = options->library ? options->library : getenv("LEAT_MPI");
     if (name && *name) return name;
-    bool is_mpich = !getenv("OMPI_COMM_WORLD_SIZE") && getenv("PMI_SIZE");
-    return is_mpich ? leati_mpi_mpich.name : leati_mpi_open_mpi.name;
+    return leati_launcher_is_mpich() ? leati_mpi_mpich.name : leati_mpi_open_mpi.name;
 }
 
 static leat_status load_library(leati_mpi *mpi, const leat_dist_options *options, leat_error *err) {
@@ -486,6 +487,7 @@ leat_status leati_dist_open_mpi(leat_dist **out, const leat_dist_options *option
     d->timeout_ms = options->timeout_ms;
     d->mpi.parent = options->communicator;
     d->watch.pidfd = -1;
+    leati_dist_describe(&d->me);
     leat_status status = init_lock(d, err);
     if (status != LEAT_OK) {
         leati_free(d);

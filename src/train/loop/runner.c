@@ -10,6 +10,7 @@
 #include "base/os/clock.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "dist/launcher.h"
 #include "feed/sample.h"
 #include "feed/peek.h"
 #include "feed/stats/trace.h"
@@ -21,15 +22,19 @@ int leati_threads_or_default(int threads) {
     return threads > 0 ? threads : leati_core_count();
 }
 
-/* A launcher that binds ranks to cores has divided the cores already. */
+/* Ranks that the launcher has bound to cores of their own use all of these; others divide the cores that they share.
+ * All ranks of a host divide the quota of its control group. */
 int leati_rank_threads(const leat_dist *dist, int threads) {
-    const long online = sysconf(_SC_NPROCESSORS_ONLN);
+    if (threads > 0 || !dist) return threads;
+    const int sharers = leat_dist_sharers(dist, dist->rank), granted = leati_launcher_cores();
     const leati_cores cores = leati_cores_get();
     int near = 1; /* this rank and the others of its host */
-    if (threads > 0 || !dist || cores.affinity < online) return threads;
     for (int i = 0; i < dist->size; ++i)
         near += i != dist->rank && strcmp(dist->peers[i].host, dist->peers[dist->rank].host) == 0;
-    return cores.count > near ? cores.count / near : 1;
+    int count = cores.affinity / sharers;
+    if (cores.count < cores.affinity && cores.count / near < count) count = cores.count / near;
+    if (granted > 0 && granted < count) count = granted;
+    return count > 1 ? count : 1;
 }
 
 /* Checks Keras's rules for a stateful model, in which each sample of a batch has its own state. */

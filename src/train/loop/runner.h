@@ -100,8 +100,8 @@ leat_status leati_require_steps(const leat_sequence *sequence, int64_t steps, co
 /* Returns `threads`, or if it is 0 the number of all cores: workers need no core of their own, since they sleep
  * while the ring is full. */
 int leati_threads_or_default(int threads);
-/* Returns the number of compute threads of this rank: `threads`, or if it is 0 and the ranks of a host may use all of
- * its cores, the cores divided by these ranks. */
+/* Returns the number of compute threads of this rank: `threads`, or if it is 0, the cores of this rank divided by the
+ * ranks that share them. */
 int leati_rank_threads(const leat_dist *dist, int threads);
 
 #endif
