@@ -99,7 +99,8 @@ static int64_t minor_faults(void) {
     return usage.ru_minflt;
 }
 
-/* Pages are touched once, before the first pass: delivering and reading batches faults none in. */
+/* Pages are touched once, before the first pass: delivering and reading batches faults none in.  A kernel that samples
+ * which pages are in use lets some of them fault again: the limit is half of the 4112 pages that are read. */
 static void delivery_faults_no_pages_in(void **state) {
     (void)state;
     if (SANITIZED) skip_because("a sanitizer's shadow pages would be counted as well");
@@ -118,7 +119,7 @@ static void delivery_faults_no_pages_in(void **state) {
         source_digest(feed, 16); /* twice through all slots */
         int64_t faults = minor_faults() - before;
         leat_feed_close(&feed);
-        if (faults > 1024) fail_msg("%lld faults in 8 slots of 257 pages", (long long)faults);
+        if (faults > 2056) fail_msg("%lld faults in 16 batches of 257 pages", (long long)faults);
     }
     source_fini(&s);
 }
