@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Measures the time of one prediction with a leat_predictor:
- *     bench_predict MODEL BATCH [--threads N] [--seconds S] [--streaming] [--on-batch]
+ *     bench_predict MODEL BATCH [--threads N] [--seconds S] [--streaming] [--on-batch] [--weights F]
  * MODEL is mlp (64-128-128-4), lstm (64 steps of 8 features, 64 units, 4 outputs), cnn (28x28x1: conv32, conv64,
  * pool, dense 128, dense 10), empty (4 numbers passed through: the cost of the call itself), or a model's file.
- * --streaming: one time step per call.  --on-batch: leat_model_predict_on_batch instead.  It prints one JSON object:
+ * --streaming: one time step per call.  --on-batch: leat_model_predict_on_batch instead.  --weights: how the predictor
+ * keeps the weights (f32, bf16 or int8).  It prints one JSON object:
  * ns of a prediction, median, p99, least, and the mean of consecutive predictions without reading the clock
  * (clock_ns) in between. */
 #include <stdio.h>
@@ -16,7 +17,7 @@
 enum { most_samples = 1 << 20, most_inputs = 16, in_a_row = 64 };
 
 typedef struct bench {
-    const char *name;
+    const char *name, *weights;
     long batch;
     int threads;
     double seconds;
@@ -92,7 +93,8 @@ static leat_status prepare(bench *b, leat_error *err) {
     options.batch_size = b->batch;
     options.threads = b->threads;
     options.streaming = b->streaming;
-    leat_status status = make_model(b, err);
+    leat_status status = leat_weights_format_parse(&options.weights_format, b->weights, err);
+    if (status == LEAT_OK) status = make_model(b, err);
     if (status != LEAT_OK) return status;
     leat_model_set_threads(b->model, b->threads);
     b->input_count = leat_model_input_count(b->model);
@@ -137,13 +139,16 @@ static leat_status measure(bench *b, leat_error *err) {
 
 static bool parse(bench *b, int argc, char **argv) {
     if (argc < 3) return false;
-    *b = (bench){.name = argv[1], .batch = strtol(argv[2], NULL, 10), .threads = 1, .seconds = 2};
+    *b = (bench){
+        .name = argv[1], .batch = strtol(argv[2], NULL, 10), .threads = 1, .seconds = 2, .weights = "f32"};
     for (int i = 3; i < argc; ++i) {
         bool more = i + 1 < argc;
         if (strcmp(argv[i], "--streaming") == 0)
             b->streaming = true;
         else if (strcmp(argv[i], "--on-batch") == 0)
             b->on_batch = true;
+        else if (strcmp(argv[i], "--weights") == 0 && more)
+            b->weights = argv[++i];
         else if (strcmp(argv[i], "--threads") == 0 && more)
             b->threads = (int)strtol(argv[++i], NULL, 10);
         else if (strcmp(argv[i], "--seconds") == 0 && more)
@@ -158,20 +163,22 @@ int main(int argc, char **argv) {
     static bench b;
     leat_error err = {0};
     if (!parse(&b, argc, argv)) {
-        fputs("usage: bench_predict MODEL BATCH [--threads N] [--seconds S] [--streaming] [--on-batch]\n",
+        fputs("usage: bench_predict MODEL BATCH [--threads N] [--seconds S] [--streaming] [--on-batch] "
+              "[--weights f32|bf16|int8]\n",
               stderr);
         return 2;
     }
     leat_status status = prepare(&b, &err);
     if (status == LEAT_OK) status = measure(&b, &err);
     if (status == LEAT_OK)
-        printf("{\"model\": \"%s\", \"call\": \"%s\", \"batch\": %ld, \"threads\": %d, \"median_ns\": %lld, "
+        printf("{\"model\": \"%s\", \"call\": \"%s\", \"weights\": \"%s\", \"batch\": %ld, \"threads\": %d, "
+               "\"median_ns\": %lld, "
                "\"p99_ns\": %lld, \"min_ns\": %lld, \"mean_ns\": %.0f, \"clock_ns\": %.0f, \"runs\": %d}\n",
                b.name,
                b.on_batch    ? "predict_on_batch"
                : b.streaming ? "streaming"
                              : "predictor",
-               b.batch, b.threads, (long long)b.samples[b.count / 2],
+               b.weights, b.batch, b.threads, (long long)b.samples[b.count / 2],
                (long long)b.samples[(int64_t)b.count * 99 / 100], (long long)b.samples[0], b.row_ns,
                b.clock_ns, b.count);
     if (status != LEAT_OK) fprintf(stderr, "bench_predict: %s\n", err.message);

@@ -21,6 +21,19 @@ extern "C" {
  *  time, even while the model is being trained. */
 typedef struct leat_predictor leat_predictor;
 
+/** How a predictor keeps the weights of Dense layers and of the recurrent layers.  All other weights, the biases among
+ *  them, are always kept in f32, and all results are f32. */
+typedef enum leat_weights_format {
+    LEAT_WEIGHTS_F32,  /**< as the model has them */
+    LEAT_WEIGHTS_BF16, /**< rounded to 16 bits, of which 8 are the significand's: half of the memory */
+    LEAT_WEIGHTS_INT8  /**< integers from -127 to 127 with one scale for each unit: a quarter of the memory */
+} leat_weights_format;
+
+/** Finds the format of a name: "f32", "bf16" or "int8".
+ *  Errors: LEAT_EINVAL another name; *out is then LEAT_WEIGHTS_F32.  Threads: any. */
+LEAT_API LEAT_CHECKED leat_status leat_weights_format_parse(leat_weights_format *out, const char *name,
+                                                            leat_error *err);
+
 /** Options of a predictor.  Initialize them by leat_predictor_options_default(). */
 typedef struct leat_predictor_options {
     size_t size;        /* sizeof the struct, set by leat_predictor_options_init */
@@ -34,6 +47,9 @@ typedef struct leat_predictor_options {
     /* NULL (default): inputs are float32, with the shapes of the model.  Otherwise the data type and the complete
      * shape of each input; `data` is ignored.  Borrowed for the call of leat_predictor_create. */
     const leat_tensor *inputs;
+    /* LEAT_WEIGHTS_F32 (default): predictions are those of the model.  Otherwise they differ from them a little, and
+     * by how much depends on the model: compare the predictions with those of a predictor with f32. */
+    leat_weights_format weights_format;
 } leat_predictor_options;
 
 /** Zeroes the `size` bytes of *options, writes the defaults that the comments of the members give, and sets
@@ -112,6 +128,10 @@ LEAT_API LEAT_CHECKED leat_status leat_predictor_sync(leat_predictor *predictor,
 
 /** Returns the number of the published weights that the predictor uses; a later publication has a larger number. */
 LEAT_API uint64_t leat_predictor_version(const leat_predictor *predictor);
+
+/** Returns how many of the model's weights the predictor keeps in the format of its options: 0 with
+ *  LEAT_WEIGHTS_F32.  A layer that is called twice counts twice. */
+LEAT_API int64_t leat_predictor_narrow_weights(const leat_predictor *predictor);
 
 /* ---- States ---- */
 

@@ -61,6 +61,8 @@ struct leati_kernel {
     size_t pack_reorder_bytes, reorder_bytes;
     /* Kernels of a device: returns the error that the fault stands for.  NULL: the kernel reports no faults. */
     leat_status (*explain)(const leati_kernel *kernel, uint64_t fault, leat_error *err);
+    int64_t
+        narrow_weights; /* the number of weights that the kernel keeps in task->weights_format, if not f32 */
     size_t output_bytes
         [LEATI_MAX_OUTPUTS]; /* 0: bytes of the output's shape; a kernel sets it for a workspace */
 };
@@ -68,6 +70,14 @@ struct leati_kernel {
 /* The number of parts into which a sum is cut if its result must not depend on the number of threads.  It is also the
  * largest number of threads that such a sum can use. */
 #define LEATI_FIXED_PARTS 8
+
+/* How a plan that only predicts keeps weights that do not change.  The kernels that know no other format than f32
+ * keep f32. */
+typedef enum leati_weights_format {
+    LEATI_WEIGHTS_F32,
+    LEATI_WEIGHTS_BF16,
+    LEATI_WEIGHTS_INT8 /* one scale for each row, that is, for each output of the op */
+} leati_weights_format;
 
 /* A node of the graph, as a backend sees it. */
 typedef struct leati_task {
@@ -89,6 +99,8 @@ typedef struct leati_task {
     /* The kernel of the forward node whose gradient this task computes, and whose workspace is an input; or NULL. */
     const leati_kernel *forward;
     leati_device *device; /* the device that runs the kernel; NULL: the host */
+    /* How to keep the weights: other than f32 only for MATMUL and RNN, if the inputs with the weights do not change. */
+    leati_weights_format weights_format;
 } leati_task;
 
 /* The least number of operations for which more than one thread pays: about 30 us of one core.  On two Zen 3 cores, two

@@ -66,6 +66,9 @@
     X(UPDATE_NADAM, update_nadam)                                                                            \
     X(UPDATE_LION, update_lion)
 
+/* MATMUL whose weights are kept in task->weights_format; kernel->run stays NULL if it does not serve the task. */
+leat_status leati_native_narrow_dense(const leati_task *task, leati_kernel *kernel, leat_error *err);
+
 #define LEATI_NATIVE_DECLARED(upper, lower)                                                                  \
     leat_status leati_native_##lower(const leati_task *task, leati_kernel *kernel, char *why,                \
                                      leat_error *err);

@@ -59,8 +59,10 @@ bool leati_cpu_has_bfloat16(void) {
 #if defined(__x86_64__)
     const char *name = getenv("LEAT_MAX_ISA");
     bool is_useful = !__builtin_cpu_is("intel") || (name && strcmp(name, "avx512_bf16") == 0);
-    return is_useful && leati_cpu_best_isa() == LEATI_CPU_AVX512 && __builtin_cpu_supports("avx512bf16") &&
-           __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
+    bool is_allowed = !name || strcmp(name, "avx512") != 0;
+    return is_useful && is_allowed && leati_cpu_best_isa() == LEATI_CPU_AVX512 &&
+           __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512vl");
 #else
     return false;
 #endif

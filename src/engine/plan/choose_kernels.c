@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "engine/op_semantics/geometry.h"
 #include "engine/op_semantics/infer.h"
 #include "engine/plan/plan_private.h"
 
@@ -17,6 +18,14 @@ typedef struct assignment {
 
 static bool is_read(const leati_plan *plan, leati_value value) {
     return plan->place[value].last_read >= 0;
+}
+
+/* Returns how the weights of a node are to be kept.  Two matrices that are both computed have no weights. */
+static leati_weights_format weights_format_of(const leati_plan *plan, const leati_node *node) {
+    int32_t weights = node->op == LEATI_OP_MATMUL ? 1 : node->op == LEATI_OP_RNN ? LEATI_RNN_KERNEL : -1;
+    bool stays = plan->options.weights_format && weights > 0 && leati_plan_stays(plan, node->inputs[weights]);
+    if (stays && node->op == LEATI_OP_RNN) stays = leati_plan_stays(plan, node->inputs[LEATI_RNN_RECURRENT]);
+    return stays ? plan->options.weights_format : LEATI_WEIGHTS_F32;
 }
 
 static void make_assignment(const leati_plan *plan, const leati_node *node, assignment *a) {
@@ -47,7 +56,8 @@ static void make_assignment(const leati_plan *plan, const leati_node *node, assi
                            .present = plan->options.threads,
                            .measured = leati_plan_device(plan) && plan->options.measures && !deterministic,
                            .forward = forward && forward->run ? forward : NULL,
-                           .device = leati_plan_device(plan)};
+                           .device = leati_plan_device(plan),
+                           .weights_format = weights_format_of(plan, node)};
 }
 
 leat_status leati_plan_ask(const leati_backend *backend, const leati_task *task, leati_kernel *kernel,

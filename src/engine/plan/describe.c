@@ -146,6 +146,12 @@ static void describe_step(const leati_plan *plan, int32_t n, leati_text *text) {
     leati_text_add(text, "\n");
 }
 
+int64_t leati_plan_narrow_weights(const leati_plan *plan) {
+    int64_t count = 0;
+    for (int32_t s = 0; s < plan->step_count; ++s) count += plan->work[plan->steps[s]].kernel.narrow_weights;
+    return count;
+}
+
 void leati_plan_describe(const leati_plan *plan, leati_text *text) {
     for (int32_t s = 0; s < plan->step_count; ++s) describe_step(plan, plan->steps[s], text);
     leati_text_add(text, "arena %zu bytes, %zu alive at most, %d steps of %d nodes\n", plan->arena_bytes,

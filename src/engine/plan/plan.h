@@ -44,6 +44,7 @@ typedef struct leati_plan_options {
     bool deterministic; /* the plan computes the same bytes with any number of threads */
     bool recalls;       /* the plan uses the kernels that the tuning cache names (tune.c) */
     bool measures;      /* with recalls: tasks without an entry in the tuning cache are measured */
+    leati_weights_format weights_format;
     /* Called with the progress of measuring, from 0 to 1; may be NULL. */
     void (*watch)(void *watcher, double share);
     void *watcher;
@@ -103,6 +104,9 @@ leat_status leati_plan_adopt(leati_plan *plan, void *weights, leati_prepacked_se
 /* Returns an output (leati_graph_keep) after a run, as a view into the arena or a slab; of a plan of a device, into the
  * host's copy of its outputs. */
 leat_tensor leati_plan_output(const leati_plan *plan, leati_value value);
+
+/* Returns the number of weights that the kernels keep in the format of the options, if that is not f32. */
+int64_t leati_plan_narrow_weights(const leati_plan *plan);
 
 const leati_graph *leati_plan_graph(const leati_plan *plan);
 size_t leati_plan_arena_bytes(const leati_plan *plan); /* bytes of activations and scratch */

@@ -259,7 +259,7 @@ static void measure_candidates(leati_plan *plan, const leati_task *task, bool ke
 void leati_plan_tune(leati_plan *plan, const leati_node *node, const leati_task *task, leati_work *work) {
     leati_arena *arena = plan->options.arena;
     char key[LEATI_TUNED_NAME_BYTES];
-    if (leati_plan_device(plan) || !is_heavy(plan, task)) return;
+    if (leati_plan_device(plan) || task->weights_format || !is_heavy(plan, task)) return;
     double operations = leati_plan_operations(plan, node);
     bool keeps_packed = leati_plan_stays(plan, node->inputs[1]);
     if (operations < LEAST_OPERATIONS || !name_task(key, task, keeps_packed)) return;

@@ -36,6 +36,24 @@ struct leat_predictor {
 static const leat_predictor_options defaults = {.batch_size = 1, .threads = 1};
 static const leati_growing options_type = LEATI_GROWING(leat_predictor_options, batch_size, &defaults);
 
+_Static_assert((int)LEAT_WEIGHTS_F32 == (int)LEATI_WEIGHTS_F32 &&
+                   (int)LEAT_WEIGHTS_BF16 == (int)LEATI_WEIGHTS_BF16 &&
+                   (int)LEAT_WEIGHTS_INT8 == (int)LEATI_WEIGHTS_INT8,
+               "the public formats are those of the engine");
+
+leat_status leat_weights_format_parse(leat_weights_format *out, const char *name, leat_error *err) {
+    static const char *const names[] = {"f32", "bf16", "int8"};
+    LEATI_GIVEN(out, err);
+    *out = LEAT_WEIGHTS_F32;
+    LEATI_GIVEN(name, err);
+    for (int i = 0; i < (int)(sizeof names / sizeof *names); ++i)
+        if (strcmp(names[i], name) == 0) {
+            *out = (leat_weights_format)i;
+            return LEAT_OK;
+        }
+    return leati_fail(err, LEAT_EINVAL, "format of weights: expected f32, bf16 or int8, received '%s'", name);
+}
+
 void leat_predictor_options_init(leat_predictor_options *options, size_t size) {
     leati_growing_init(&options_type, options, size);
 }
@@ -95,6 +113,7 @@ static leat_status describe_inputs(leat_predictor *p, const leat_predictor_optio
 static leat_status compile(leat_predictor *p, const leat_predictor_options *options, leat_error *err) {
     bool sequence[LEATI_PROGRAM_MAX_OUTPUTS] = {0};
     leati_plan_options plan_options = leati_plan_options_of(p->model, options->threads, p->arena);
+    plan_options.weights_format = (leati_weights_format)options->weights_format;
     LEATI_TRY(describe_inputs(p, options, sequence, err));
     LEATI_TRY(leati_program_build_carrying(p->model, &p->spec, &p->carry, sequence, &p->program, err));
     p->states = leati_calloc_aligned(2 * p->carry.bytes);
@@ -133,6 +152,10 @@ static leat_status check(const leat_model *model, const leat_predictor_options *
                           (long long)options->batch_size);
     if (options->threads < 1)
         return leati_fail(err, LEAT_EINVAL, "threads: expected at least 1, received %d", options->threads);
+    if ((int)options->weights_format < LEAT_WEIGHTS_F32 || options->weights_format > LEAT_WEIGHTS_INT8)
+        return leati_fail(err, LEAT_EINVAL,
+                          "weights_format: expected LEAT_WEIGHTS_F32, _BF16 or _INT8, received %d",
+                          (int)options->weights_format);
     return leati_network_check_counts(model, err);
 }
 
@@ -292,6 +315,10 @@ leat_status leat_predictor_sync(leat_predictor *predictor, leat_error *err) {
 
 uint64_t leat_predictor_version(const leat_predictor *predictor) {
     return predictor ? predictor->copy->number : 0;
+}
+
+int64_t leat_predictor_narrow_weights(const leat_predictor *predictor) {
+    return predictor ? leati_plan_narrow_weights(predictor->plan) : 0;
 }
 
 /* ---- States ---- */

@@ -13,6 +13,7 @@
 #include "backends/native/matmul/few_rows_tmpl.h"
 #include "backends/native/matmul/matvec_tmpl.h"
 #include "backends/native/elementwise/softmax_tmpl.h"
+#include "backends/native/narrow/narrow_tmpl.h"
 #include "backends/native/simd/transpose_tmpl.h"
 #include "backends/native/conv/winograd_tmpl.h"
 #include "backends/native/simd/isa.h"
@@ -50,6 +51,7 @@ const leati_native_isa LEATI_ISA = {
     .f32_to_bf16 = f32_to_bf16,
     .transpose_square = transpose_square,
     .lanes = LEATI_LANES,
+    .apply = apply_post,
     .matvec = matvec,
     .few_rows = few_rows,
     .product = multiply,
@@ -78,4 +80,8 @@ const leati_native_isa LEATI_ISA = {
     .rnn_unpack = rnn_unpack,
     .rnn_forward = rnn_forward,
     .rnn_backward = rnn_backward,
+    .narrow_prepare_f32 = narrow_prepare_f32,
+    .narrow_prepare_int16 = narrow_prepare_int16,
+    .narrow_multiply_bf16 = narrow_multiply_bf16,
+    .narrow_multiply_int8 = narrow_multiply_int8,
 };

@@ -105,6 +105,8 @@ static bool is_few_rows(const leati_task *task) {
 }
 
 leat_status leati_native_matmul(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
+    LEATI_TRY(leati_native_narrow_dense(task, kernel, err));
+    if (kernel->run) return LEAT_OK;
     if (task->outputs[0].rank > 2) {
         snprintf(why, LEATI_REASON_BYTES, "a batch of matrices");
         return LEAT_OK;

@@ -5,6 +5,7 @@
 
 #include <stdint.h>
 
+#include "backends/native/narrow/narrow.h"
 #include "engine/op_semantics/geometry.h"
 
 /* The weights of a recurrent cell, packed into panels.  The units of every gate are padded with zeros to whole
@@ -15,6 +16,11 @@ typedef struct leati_rnn_packed {
     const float *bias;                 /* (padded units / panel, slots, panel) */
     const float *recurrent_transposed; /* (padded units / panel, gates padded units, panel) */
     const float *kernel_transposed;    /* (padded features / panel, gates padded units, panel) */
+    /* For blocks of a single sample, instead of `weights`; NULL: not used.  For each panel of units two blocks of
+     * gates * panel columns, as narrow.h describes them: kernel, then recurrent kernel. */
+    const leati_narrow *narrow;
+    const unsigned char *narrow_weights;
+    const float *narrow_scales; /* (padded units / panel, 2, gates * panel) */
 } leati_rnn_packed;
 
 /* Returns the number of sums of products that one step computes per unit: one per gate.  A GRU that resets after

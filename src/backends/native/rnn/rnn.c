@@ -27,6 +27,11 @@ typedef struct rnn_state {
     int64_t weights, recurrent_transposed, kernel_transposed;
     int64_t gradient; /* floats of one thread's packed gradients */
     int64_t block_scratch;
+    /* Forward, with weights in a narrow format: the bytes of the pack up to the scales and up to the weights.  The scratch
+     * has room for the weights as floats. */
+    leati_narrow narrow;
+    size_t scales_at, narrow_at;
+    bool multiplies_narrow; /* the weights are not expanded */
 } rnn_state;
 
 static int64_t round_up(int64_t n, int64_t unit) {
@@ -48,6 +53,12 @@ static bool has(const leati_task *task, int input) {
     return input < task->input_count && task->inputs[input].rank >= 0;
 }
 
+/* True if the kernel reads the narrow weights themselves; otherwise it expands them first. */
+static bool multiplies_narrow(const rnn_state *s, const leati_task *task) {
+    return task->weights_format && s->shape.batch == 1 && !has(task, LEATI_RNN_X_MASK) &&
+           !has(task, LEATI_RNN_H_MASK);
+}
+
 /* Returns the floats of scratch that a block needs.  The last block may have fewer rows, but then gathers more
  * steps. */
 static int64_t scratch_of(const rnn_state *s, const leati_task *task, bool backward) {
@@ -59,6 +70,22 @@ static int64_t scratch_of(const rnn_state *s, const leati_task *task, bool backw
         if (floats > max_floats) max_floats = floats;
     }
     return round_up(max_floats, 16);
+}
+
+/* Lays out the pack of a kernel with narrow weights: the bias, the scales, the weights. */
+static void lay_out_narrow(rnn_state *s, const leati_task *task, leati_kernel *kernel) {
+    const leati_rnn_shape *shape = &s->shape;
+    int64_t columns = shape->gates * s->padded_units,
+            pairs = leati_narrow_pairs(shape->features) + leati_narrow_pairs(shape->units);
+    s->narrow = leati_narrow_of(task->weights_format);
+    s->multiplies_narrow = multiplies_narrow(s, task);
+    s->scales_at = (size_t)round_up(leati_rnn_slots(shape) * s->padded_units, 16) * sizeof(float);
+    s->narrow_at = s->scales_at + (s->narrow.scaled ? (size_t)round_up(2 * columns, 16) * sizeof(float) : 0);
+    kernel->pack_bytes = s->narrow_at + (size_t)(2 * pairs * columns) * s->narrow.element_bytes;
+    kernel->narrow_weights = (shape->features + shape->units) * shape->gates * shape->units;
+    snprintf(kernel->pack_key, sizeof kernel->pack_key, "rnn %d %s %s", (int)shape->cell, s->isa->name,
+             s->narrow.name);
+    snprintf(kernel->layout, sizeof kernel->layout, "%s", s->narrow.layout);
 }
 
 static leat_status prepare(const leati_task *task, leati_kernel *kernel, bool backward, leat_error *err) {
@@ -84,10 +111,14 @@ static leat_status prepare(const leati_task *task, leati_kernel *kernel, bool ba
         kernel->pack_bytes = (size_t)weights * sizeof(float);
         kernel->pack_inputs = 1u << LEATI_RNN_KERNEL | 1u << LEATI_RNN_RECURRENT | 1u << LEATI_RNN_BIAS;
         snprintf(kernel->pack_key, sizeof kernel->pack_key, "rnn %d %s", (int)s->shape.cell, s->isa->name);
+        if (task->weights_format) {
+            lay_out_narrow(s, task, kernel);
+            kernel->scratch_bytes = kernel->pack_bytes;
+        }
     }
-    kernel->scratch_bytes = (size_t)(s->weights + s->recurrent_transposed + s->kernel_transposed +
-                                     s->threads * (s->gradient + s->block_scratch)) *
-                            sizeof(float);
+    kernel->scratch_bytes += (size_t)(s->weights + s->recurrent_transposed + s->kernel_transposed +
+                                      s->threads * (s->gradient + s->block_scratch)) *
+                             sizeof(float);
     kernel->state = s;
     kernel->destroy = leati_free;
     snprintf(kernel->implementation, sizeof kernel->implementation, "native %s", s->isa->name);
@@ -138,7 +169,48 @@ static void run_blocks(const rnn_state *s, const leati_run *run, const leati_rnn
     leati_thread_pool_share(run->pool, s->threads, s->threads, run_share, &r);
 }
 
-/* Scratch: each thread's block, then the packed weights unless the plan keeps them. */
+/* Calls leati_narrow_pack or leati_narrow_expand for the two blocks of each panel of units, between the pack and the
+ * packed floats at `wide`. */
+static void convert_narrow(const rnn_state *s, unsigned char *pack, float *wide, bool packs) {
+    const int64_t gates = s->shape.gates, columns = gates * s->isa->panel;
+    const int64_t depths[2] = {s->shape.features, s->shape.units};
+    float *scales = (float *)(void *)(pack + s->scales_at);
+    unsigned char *narrow = pack + s->narrow_at;
+    for (int64_t i = 0; i < 2 * s->padded_units / s->isa->panel; i++) {
+        int64_t depth = depths[i % 2];
+        leati_narrow_source source = {
+            .from = wide, .row = columns, .column = 1, .depth = depth, .present = columns};
+        if (packs)
+            leati_narrow_pack(&s->narrow, &source, columns, narrow, scales);
+        else
+            leati_narrow_expand(&s->narrow, narrow, 2 * columns, scales, depth, columns, wide, columns);
+        wide += depth * columns;
+        narrow += (size_t)(2 * leati_narrow_pairs(depth) * columns) * s->narrow.element_bytes;
+        if (s->narrow.scaled) scales += columns;
+    }
+}
+
+/* Returns the weights for a run whose pack has narrow weights; `wide` has room for them as floats. */
+static leati_rnn_packed narrow_weights(const rnn_state *s, void *const *args, unsigned char *pack,
+                                       bool packed, float *wide) {
+    float *bias = (float *)(void *)pack;
+    if (!packed) {
+        s->isa->rnn_pack(&s->shape, args[LEATI_RNN_KERNEL], args[LEATI_RNN_RECURRENT],
+                         input(s, args, LEATI_RNN_BIAS), wide, bias);
+        convert_narrow(s, pack, wide, true);
+    }
+    if (!s->multiplies_narrow) {
+        convert_narrow(s, pack, wide, false);
+        return (leati_rnn_packed){.weights = wide, .bias = bias};
+    }
+    return (leati_rnn_packed){.bias = bias,
+                              .narrow = &s->narrow,
+                              .narrow_weights = pack + s->narrow_at,
+                              .narrow_scales = (const float *)(const void *)(pack + s->scales_at)};
+}
+
+/* Scratch: each thread's block, then, with narrow weights, the weights as floats, then the packed weights unless the plan
+ * keeps them. */
 static leat_status run_forward(const leati_kernel *kernel, void *const *args, const leati_run *run,
                                leat_error *err) {
     const rnn_state *s = kernel->state;
@@ -148,7 +220,12 @@ static leat_status run_forward(const leati_kernel *kernel, void *const *args, co
     void *const *out = args + s->inputs;
     job.run_number = run->run_number;
     job.packed = (leati_rnn_packed){.weights = pack, .bias = pack + s->bias};
-    if (!(run->pack && run->packed))
+    bool packed = run->pack && run->packed;
+    if (s->narrow.format) {
+        float *wide = scratch + s->threads * s->block_scratch;
+        void *memory = run->pack ? run->pack : (void *)(wide + s->weights);
+        job.packed = narrow_weights(s, args, memory, packed, wide);
+    } else if (!packed)
         s->isa->rnn_pack(&s->shape, args[LEATI_RNN_KERNEL], args[LEATI_RNN_RECURRENT],
                          input(s, args, LEATI_RNN_BIAS), pack, pack + s->bias);
     job.sequence = out[LEATI_RNN_OUT_SEQUENCE];

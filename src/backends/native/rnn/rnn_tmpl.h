@@ -30,10 +30,12 @@ typedef struct rnn_block {
     float *update; /* (rows, padded), forward: the update gate of a GRU */
     /* (panels, gates, AHEAD_STEPS, panel), forward, single row: x K + b of some steps; or NULL */
     float *x_products;
-    float *v;             /* (rows or gathered, padded): r (.) h' of a GRU */
-    int32_t *first;       /* (rows): the first step of processing that counts */
-    float *masked_x;      /* (gates, rows or gathered, features), with x_mask */
-    float *masked_h;      /* (gates, rows or gathered, padded), with h_mask */
+    float *joined;   /* forward, single row, single step of an LSTM or SimpleRNN: x, then h; or NULL */
+    void *prepared;  /* forward, single row, narrow weights: x and h as narrow.h prepares them; or NULL */
+    float *v;        /* (rows or gathered, padded): r (.) h' of a GRU */
+    int32_t *first;  /* (rows): the first step of processing that counts */
+    float *masked_x; /* (gates, rows or gathered, features), with x_mask */
+    float *masked_h; /* (gates, rows or gathered, padded), with h_mask */
     int64_t gathered, at; /* backward: rows of some steps; index of the first row of this step */
     float *h_before;      /* (gathered, padded) */
     float *x_before;      /* (gathered, features) */
@@ -107,8 +109,18 @@ static int64_t lay_out(rnn_block *b, const leati_rnn_job *job, bool backward) {
     if (!backward) {
         b->h_next = next_floats(scratch, &used, rows * b->padded);
         b->update = next_floats(scratch, &used, rows * b->padded);
-        if (rows == 1 && !job->x_mask && !job->h_mask)
-            b->x_products = next_floats(scratch, &used, shape->gates * b->padded * AHEAD_STEPS);
+        if (rows == 1 && !job->x_mask && !job->h_mask) {
+            float *prepared = next_floats(scratch, &used, b->features + b->units + 3);
+            float *products = next_floats(scratch, &used, shape->gates * b->padded * AHEAD_STEPS);
+            bool joins =
+                shape->steps == 1 && (shape->cell == LEATI_CELL_LSTM || shape->cell == LEATI_CELL_SIMPLE);
+            if (job->packed.narrow)
+                b->prepared = prepared;
+            else if (joins)
+                b->joined = prepared;
+            else
+                b->x_products = products;
+        }
         return used;
     }
     b->h_before = next_floats(scratch, &used, b->gathered * b->padded);
@@ -282,81 +294,23 @@ LEATI_INLINE const float *weights_of(const rnn_block *b, int64_t panel, int64_t 
     return b->job->packed.weights + ((panel * depth + row) * b->shape->gates + gate) * LEATI_PANEL;
 }
 
-/* For a single row and one panel: what the sums of some gates begin with (start_stride: floats from one gate's to
- * the next), and where they are stored.  The last gate is separate for a GRU that resets after the product. */
-typedef struct row_sums {
-    const float *start, *last_start;
-    int64_t start_stride;
-    float *z, *last_z;
-} row_sums;
-
-/* z = start + a W for a single row.  The depth is summed forwards or backwards: a caller that alternates finds in
- * the L1 cache the weights that it used last.  `sums` accumulators per element, where a single one would wait for
- * its own additions. */
-LEATI_INLINE void row_times_weights(const float *a, int64_t depth, const float *w, int64_t w_row, row_sums s,
-                                    bool backwards, const int panels, const int sums) {
-    vf acc[4][8];
-    int64_t by = backwards ? -1 : 1, k = 0;
-    if (backwards && depth > 0) a += depth - 1, w += (depth - 1) * w_row, w_row = -w_row;
-    for (int j = 0; j < 2 * panels; j++) {
-        const float *start = j / 2 == panels - 1 ? s.last_start : s.start + j / 2 * s.start_stride;
-        acc[0][j] = v_load(start + j % 2 * LEATI_LANES);
-        for (int i = 1; i < sums; i++) acc[i][j] = (vf){0};
-    }
-    for (; k + sums <= depth; k += sums)
-        for (int i = 0; i < sums; i++, a += by, w += w_row) {
-            vf left = v_all(*a);
-            for (int j = 0; j < 2 * panels; j++) acc[i][j] += left * v_load(w + j * LEATI_LANES);
-        }
-    for (; k < depth; k++, a += by, w += w_row)
-        for (int j = 0; j < 2 * panels; j++) acc[0][j] += v_all(*a) * v_load(w + j * LEATI_LANES);
-    for (int j = 0; j < 2 * panels; j++) {
-        float *z = j / 2 == panels - 1 ? s.last_z : s.z + j / 2 * LEATI_PANEL;
-        for (int i = 1; i < sums; i++) acc[0][j] += acc[i][j];
-        v_store(z + j % 2 * LEATI_LANES, acc[0][j]);
-    }
-}
-
-/* Returns the precomputed x K + b of one panel, gate and step. */
-LEATI_INLINE const float *x_products_of(const rnn_block *b, int64_t panel, int64_t gate, int64_t step) {
-    return b->x_products +
-           ((panel * b->shape->gates + gate) * AHEAD_STEPS + step % AHEAD_STEPS) * LEATI_PANEL;
-}
-
-/* z = x K + b + h R for a single row, all panels of a range of gates; x K + b is precomputed.  `separate`: x K + b of
- * the last gate goes to its own slot, and h R + b to the next.  Panels are visited in alternating order, also from
- * run to run, so that the first panel is the one that was used last; within a panel each run sums in the same
- * order. */
-static void row_product(const rnn_block *b, int64_t step, gate_range s, bool separate, const operand *h) {
-    int64_t w_row = b->shape->gates * LEATI_PANEL, last = s.to - s.from - 1, out = last + (separate ? 1 : 0);
-    bool backwards = step % 2 == 1;
-    bool last_first = (b->job->run_number * (uint64_t)b->shape->steps + (uint64_t)step) % 2 == 1;
-    for (int64_t i = 0; i < b->panels; i++) {
-        int64_t panel = last_first ? b->panels - 1 - i : i;
-        const float *w = weights_of(b, panel, b->features, s.from),
-                    *x = x_products_of(b, panel, s.to - 1, step);
-        float *z = b->z + (panel * b->slots + s.slot) * LEATI_PANEL;
-        row_sums sums = {.start = x_products_of(b, panel, s.from, step),
-                         .last_start = separate ? bias_of(b, panel, s.slot + out) : x,
-                         .start_stride = AHEAD_STEPS * LEATI_PANEL,
-                         .z = z,
-                         .last_z = z + out * LEATI_PANEL};
-        for (int64_t v = 0; separate && v < LEATI_PANEL; v += LEATI_LANES)
-            v_store(z + last * LEATI_PANEL + v, v_load(x + v));
-        switch (s.to - s.from) {
-        case 4: row_times_weights(h->a, h->depth, w, w_row, sums, backwards, 4, 1); break;
-        case 3: row_times_weights(h->a, h->depth, w, w_row, sums, backwards, 3, 1); break;
-        case 2: row_times_weights(h->a, h->depth, w, w_row, sums, backwards, 2, 2); break;
-        default: row_times_weights(h->a, h->depth, w, w_row, sums, backwards, 1, 4);
-        }
-    }
-}
+#include "backends/native/rnn/row_tmpl.h"
 
 /* z = bias + x K + h R for a strip and a range of gates; x or h may be NULL. */
 static void product(const rnn_block *b, int64_t step, strip at, gate_range s, const operand *x,
                     const operand *h) {
     bool separate = (x && x->gate_stride) || (h && h->gate_stride);
     int64_t each = separate ? 1 : s.to - s.from, slots = b->slots, z_gate = b->z_rows * LEATI_PANEL;
+    if (b->prepared) {
+        narrow_product(b, s, x, h);
+        return;
+    }
+    if (b->joined) {
+        memcpy(b->joined, x->a, (size_t)x->depth * sizeof *b->joined);
+        memcpy(b->joined + x->depth, h->a, (size_t)h->depth * sizeof *b->joined);
+        joined_product(b);
+        return;
+    }
     if (b->x_products) {
         row_product(b, step, s, false, h);
         return;
@@ -382,24 +336,6 @@ static void product(const rnn_block *b, int64_t step, strip at, gate_range s, co
                     (leati_operand_part){h->a + gate * h->gate_stride, h->row_stride, 1, 0, h->depth, 1};
             tile_row_block(t, at.rows, each);
         }
-}
-
-/* Computes x K + b of the next steps of a single row. */
-static void compute_x_products(const rnn_block *b, int64_t step) {
-    int64_t gates = b->shape->gates, step_stride = b->shape->go_backwards ? -b->features : b->features;
-    leati_operand_part x = {x_at(b, step), step_stride, 1, 0, b->features, 1};
-    leati_tile t = {.parts = &x,
-                    .count = 1,
-                    .b_row = gates * LEATI_PANEL,
-                    .b_panel = LEATI_PANEL,
-                    .c = b->x_products,
-                    .c_row = LEATI_PANEL,
-                    .c_panel = AHEAD_STEPS * LEATI_PANEL};
-    for (int64_t p = 0; p < b->panels; p++, t.c += gates * AHEAD_STEPS * LEATI_PANEL) {
-        t.b = weights_of(b, p, 0, 0);
-        t.start = bias_of(b, p, 0);
-        tile_row_block(t, least(AHEAD_STEPS, b->shape->steps - step), gates);
-    }
 }
 
 /* Adds the gradient with respect to the weights of a range of gates, from row first_row on: the transposed operand
@@ -524,8 +460,8 @@ static void rnn_forward(const leati_rnn_job *job) {
     for (int64_t step = 0; step < job->shape->steps; step++) {
         operand x = {x_at(&b, step), b.shape->steps * b.features, b.features, 0},
                 h = {b.h, b.padded, b.units, 0};
-        x = masked_by_gate(&b, x, b.rows, job->x_mask, b.masked_x, b.features);
-        h = masked_by_gate(&b, h, b.rows, job->h_mask, b.masked_h, b.padded);
+        if (job->x_mask) x = masked_by_gate(&b, x, b.rows, job->x_mask, b.masked_x, b.features);
+        if (job->h_mask) h = masked_by_gate(&b, h, b.rows, job->h_mask, b.masked_h, b.padded);
         if (b.x_products && step % AHEAD_STEPS == 0) compute_x_products(&b, step);
         for (int phase = 0; phase < 2 && cell->forward[phase][kind]; phase++)
             forward_strips(&b, step, cell->forward[phase][kind], &x, &h);

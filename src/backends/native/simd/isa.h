@@ -20,6 +20,7 @@ typedef struct leati_depthwise_job leati_depthwise_job;
 typedef struct leati_group_norm_job leati_group_norm_job;
 typedef struct leati_batch_norm_job leati_batch_norm_job;
 typedef struct leati_rnn_job leati_rnn_job;
+typedef struct leati_narrow_job leati_narrow_job; /* narrow/narrow.h */
 
 /* A loop of the job's op over the elements (or rows, or images) first to last - 1. */
 typedef void (*leati_range)(const leati_range_job *job, int64_t first, int64_t last);
@@ -36,6 +37,8 @@ typedef struct leati_native_isa {
     /* to[i][j] = from[j][i] for i, j < lanes; elements have four bytes, strides count elements. */
     void (*transpose_square)(float *to, int64_t to_stride, const float *from, int64_t from_stride);
 
+    /* Applies a function to each of `count` elements. */
+    void (*apply)(const leati_eltwise *f, float *dst, int64_t count);
     void (*matvec)(const leati_matvec_job *job);
     void (*few_rows)(const leati_rows_job *job);
     void (*product)(const leati_product *product);
@@ -79,6 +82,12 @@ typedef struct leati_native_isa {
                        float *to);
     void (*rnn_forward)(const leati_rnn_job *job);
     void (*rnn_backward)(const leati_rnn_job *job);
+
+    /* One row times weights in bf16 or int8: `prepare` and `multiply` of leati_narrow. */
+    float (*narrow_prepare_f32)(const float *a, int64_t depth, void *to);
+    float (*narrow_prepare_int16)(const float *a, int64_t depth, void *to);
+    void (*narrow_multiply_bf16)(const leati_narrow_job *job);
+    void (*narrow_multiply_int8)(const leati_narrow_job *job);
 } leati_native_isa;
 
 extern const leati_native_isa leati_native_base;

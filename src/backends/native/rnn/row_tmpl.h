@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The products of recurrent cells for a block of a single sample: a part of rnn_tmpl.h.  One row has no reuse of the
+ * weights within a step, so that reading them is most of its time. */
+#ifndef LEATI_BACKENDS_NATIVE_RNN_ROW_TMPL_H
+#define LEATI_BACKENDS_NATIVE_RNN_ROW_TMPL_H
+
+/* For a single row and one panel: what the sums of some gates begin with (start_stride: floats from one gate's to
+ * the next), and where they are stored.  The last gate is separate for a GRU that resets after the product. */
+typedef struct row_sums {
+    const float *start, *last_start;
+    int64_t start_stride;
+    float *z, *last_z;
+} row_sums;
+
+/* z = start + a W for a single row.  The depth is summed forwards or backwards: a caller that alternates finds in
+ * the L1 cache the weights that it used last.  `sums` accumulators per element, where a single one would wait for
+ * its own additions. */
+LEATI_INLINE void row_times_weights(const float *a, int64_t depth, const float *w, int64_t w_row, row_sums s,
+                                    bool backwards, const int panels, const int sums) {
+    vf acc[4][8];
+    int64_t by = backwards ? -1 : 1, k = 0;
+    if (backwards && depth > 0) a += depth - 1, w += (depth - 1) * w_row, w_row = -w_row;
+    for (int j = 0; j < 2 * panels; j++) {
+        const float *start = j / 2 == panels - 1 ? s.last_start : s.start + j / 2 * s.start_stride;
+        acc[0][j] = v_load(start + j % 2 * LEATI_LANES);
+        for (int i = 1; i < sums; i++) acc[i][j] = (vf){0};
+    }
+    for (; k + sums <= depth; k += sums)
+        for (int i = 0; i < sums; i++, a += by, w += w_row) {
+            vf left = v_all(*a);
+            for (int j = 0; j < 2 * panels; j++) acc[i][j] += left * v_load(w + j * LEATI_LANES);
+        }
+    for (; k < depth; k++, a += by, w += w_row)
+        for (int j = 0; j < 2 * panels; j++) acc[0][j] += v_all(*a) * v_load(w + j * LEATI_LANES);
+    for (int j = 0; j < 2 * panels; j++) {
+        float *z = j / 2 == panels - 1 ? s.last_z : s.z + j / 2 * LEATI_PANEL;
+        for (int i = 1; i < sums; i++) acc[0][j] += acc[i][j];
+        v_store(z + j % 2 * LEATI_LANES, acc[0][j]);
+    }
+}
+
+/* Returns the precomputed x K + b of one panel, gate and step. */
+LEATI_INLINE const float *x_products_of(const rnn_block *b, int64_t panel, int64_t gate, int64_t step) {
+    return b->x_products +
+           ((panel * b->shape->gates + gate) * AHEAD_STEPS + step % AHEAD_STEPS) * LEATI_PANEL;
+}
+
+/* Calls row_times_weights for one panel and a number of gates. */
+LEATI_INLINE void panel_product(const float *a, int64_t depth, const float *w, int64_t w_row, row_sums sums,
+                                bool backwards, int64_t gates) {
+    switch (gates) {
+    case 4: row_times_weights(a, depth, w, w_row, sums, backwards, 4, 1); break;
+    case 3: row_times_weights(a, depth, w, w_row, sums, backwards, 3, 1); break;
+    case 2: row_times_weights(a, depth, w, w_row, sums, backwards, 2, 2); break;
+    default: row_times_weights(a, depth, w, w_row, sums, backwards, 1, 4);
+    }
+}
+
+/* z = x K + b + h R for a single row, all panels of a range of gates; x K + b is precomputed.  `separate`: x K + b of
+ * the last gate goes to its own slot, and h R + b to the next.  Panels are visited in alternating order, also from
+ * run to run, so that the first panel is the one that was used last; within a panel each run sums in the same
+ * order. */
+static void row_product(const rnn_block *b, int64_t step, gate_range s, bool separate, const operand *h) {
+    int64_t w_row = b->shape->gates * LEATI_PANEL, last = s.to - s.from - 1, out = last + (separate ? 1 : 0);
+    bool backwards = step % 2 == 1;
+    bool last_first = (b->job->run_number * (uint64_t)b->shape->steps + (uint64_t)step) % 2 == 1;
+    for (int64_t i = 0; i < b->panels; i++) {
+        int64_t panel = last_first ? b->panels - 1 - i : i;
+        const float *w = weights_of(b, panel, b->features, s.from),
+                    *x = x_products_of(b, panel, s.to - 1, step);
+        float *z = b->z + (panel * b->slots + s.slot) * LEATI_PANEL;
+        row_sums sums = {.start = x_products_of(b, panel, s.from, step),
+                         .last_start = separate ? bias_of(b, panel, s.slot + out) : x,
+                         .start_stride = AHEAD_STEPS * LEATI_PANEL,
+                         .z = z,
+                         .last_z = z + out * LEATI_PANEL};
+        for (int64_t v = 0; separate && v < LEATI_PANEL; v += LEATI_LANES)
+            v_store(z + last * LEATI_PANEL + v, v_load(x + v));
+        panel_product(h->a, h->depth, w, w_row, sums, backwards, s.to - s.from);
+    }
+}
+
+/* z = bias + x K + h R for a single row and a single step, all panels and all gates: x and h are one row, whose weights
+ * lie together.  Panels are visited in alternating order, as in row_product(). */
+static void joined_product(const rnn_block *b) {
+    const int64_t gates = b->shape->gates, w_row = gates * LEATI_PANEL;
+    const bool last_first = b->job->run_number % 2 == 1;
+    for (int64_t i = 0; i < b->panels; i++) {
+        int64_t panel = last_first ? b->panels - 1 - i : i;
+        const float *bias = bias_of(b, panel, 0);
+        float *z = b->z + panel * b->slots * LEATI_PANEL;
+        row_sums sums = {.start = bias,
+                         .last_start = bias + (gates - 1) * LEATI_PANEL,
+                         .start_stride = LEATI_PANEL,
+                         .z = z,
+                         .last_z = z + (gates - 1) * LEATI_PANEL};
+        panel_product(b->joined, b->features + b->units, weights_of(b, panel, 0, 0), w_row, sums, false,
+                      gates);
+    }
+}
+
+/* Computes x K + b of the next steps of a single row. */
+static void compute_x_products(const rnn_block *b, int64_t step) {
+    int64_t gates = b->shape->gates, step_stride = b->shape->go_backwards ? -b->features : b->features;
+    leati_operand_part x = {x_at(b, step), step_stride, 1, 0, b->features, 1};
+    leati_tile t = {.parts = &x,
+                    .count = 1,
+                    .b_row = gates * LEATI_PANEL,
+                    .b_panel = LEATI_PANEL,
+                    .c = b->x_products,
+                    .c_row = LEATI_PANEL,
+                    .c_panel = AHEAD_STEPS * LEATI_PANEL};
+    for (int64_t p = 0; p < b->panels; p++, t.c += gates * AHEAD_STEPS * LEATI_PANEL) {
+        t.b = weights_of(b, p, 0, 0);
+        t.start = bias_of(b, p, 0);
+        tile_row_block(t, least(AHEAD_STEPS, b->shape->steps - step), gates);
+    }
+}
+
+/* ---- Narrow weights ---- */
+
+/* z = bias + x K + h R for a single row, all panels of a range of gates; x or h may be NULL.  Without scales x and h
+ * are one row, and their weights one block. */
+static void narrow_product(const rnn_block *b, gate_range s, const operand *x, const operand *h) {
+    const leati_rnn_packed *packed = &b->job->packed;
+    const leati_narrow *narrow = packed->narrow;
+    const int64_t x_pairs = leati_narrow_pairs(b->features), h_pairs = leati_narrow_pairs(b->units);
+    const int64_t columns = b->shape->gates * LEATI_PANEL, step = 2 * columns * (x_pairs + h_pairs);
+    unsigned char *x_row = b->prepared, *h_row = x_row + (size_t)(2 * x_pairs) * narrow->prepared_bytes;
+    const float x_scale = x ? narrow->prepare(x->a, x->depth, x_row) : 0;
+    const float h_scale = h ? narrow->prepare(h->a, h->depth, h_row) : 0;
+    const bool together = x && h && !narrow->scaled;
+    leati_narrow_job job = {.w_row = 2 * columns, .vectors = 2 * (s.to - s.from)};
+    const unsigned char *w =
+        packed->narrow_weights + (size_t)(2 * s.from * LEATI_PANEL) * narrow->element_bytes;
+    const float *scales = packed->narrow_scales + s.from * LEATI_PANEL;
+    for (int64_t panel = 0; panel < b->panels; panel++) {
+        job.start = bias_of(b, panel, s.slot);
+        job.z = b->z + (panel * b->slots + s.slot) * LEATI_PANEL;
+        if (x) {
+            job.a = x_row, job.a_scale = x_scale, job.w = w, job.scales = scales;
+            job.pairs = together ? x_pairs + h_pairs : x_pairs;
+            narrow->multiply(&job);
+            job.start = job.z;
+        }
+        if (h && !together) {
+            job.a = h_row, job.a_scale = h_scale, job.scales = scales + columns;
+            job.w = w + (size_t)(2 * x_pairs * columns) * narrow->element_bytes;
+            job.pairs = h_pairs;
+            narrow->multiply(&job);
+        }
+        w += (size_t)step * narrow->element_bytes;
+        scales += 2 * columns;
+    }
+}
+
+#endif
