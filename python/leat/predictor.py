@@ -23,6 +23,8 @@ class Predictor(_trainer.Predictor):
     batch: samples of each prediction.
     threads: compute threads.
     streaming: each call reads one time step, and recurrent layers carry their states from call to call.
+    weights: how the weights of Dense and recurrent layers are kept: "f32", or rounded to "bf16" or "int8", which is
+        faster for one sample and differs a little from the model's predictions.
     inputs: for each input its complete shape, or (dtype, shape); needed where the model has None, besides the batch.
     release_gil: True: calls release the interpreter's lock.  False: they do not.  None: only if a call takes more
         than 20 us (measured in the first 16 calls): for less, giving the lock away costs more than it gains.
@@ -38,6 +40,7 @@ class Predictor(_trainer.Predictor):
         *,
         threads: int = 1,
         streaming: bool = False,
+        weights: str = "f32",
         inputs=None,
         release_gil: Optional[bool] = None,
     ):
@@ -51,7 +54,16 @@ class Predictor(_trainer.Predictor):
             raise ArgumentError(f"inputs: the model has {len(native.inputs())} inputs, received {len(shapes)} shapes")
         release = -1 if release_gil is None else int(release_gil)
         self = super().__new__(
-            cls, native, int(batch), int(threads), bool(streaming), shapes, release, numpy.asarray, numpy.ndarray
+            cls,
+            native,
+            int(batch),
+            int(threads),
+            bool(streaming),
+            str(weights),
+            shapes,
+            release,
+            numpy.asarray,
+            numpy.ndarray,
         )
         _open_objects.add(self)
         return self

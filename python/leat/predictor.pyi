@@ -14,6 +14,7 @@ class Predictor(_trainer.Predictor):
         *,
         threads: int = 1,
         streaming: bool = False,
+        weights: str = "f32",
         inputs: Optional[Sequence[Any]] = None,
         release_gil: Optional[bool] = None,
     ) -> Predictor: ...

@@ -375,10 +375,11 @@ static int open_predictor(predictor *p, PyObject *args) {
     PyObject *inputs = NULL;
     long long batch = 1;
     int streaming = 0;
+    const char *format = NULL;
     leat_tensor shapes[LEAT_BATCH_MAX_TENSORS] = {0};
     leat_predictor_options o = leat_predictor_options_default();
-    if (!PyArg_ParseTuple(args, "O!LipOiOO", (PyTypeObject *)model_type, &m, &batch, &o.threads, &streaming,
-                          &inputs, &p->release, &p->asarray, &p->array_type)) {
+    if (!PyArg_ParseTuple(args, "O!LipsOiOO", (PyTypeObject *)model_type, &m, &batch, &o.threads, &streaming,
+                          &format, &inputs, &p->release, &p->asarray, &p->array_type)) {
         p->asarray = p->array_type = NULL;
         return -1;
     }
@@ -386,6 +387,10 @@ static int open_predictor(predictor *p, PyObject *args) {
     Py_INCREF(p->array_type);
     o.batch_size = batch;
     o.streaming = streaming;
+    if (leat_weights_format_parse(&o.weights_format, format, &err) != LEAT_OK) {
+        raise_error(&err);
+        return -1;
+    }
     if (inputs != Py_None) {
         if (read_inputs(shapes, LEAT_BATCH_MAX_TENSORS, inputs) != 0) return -1;
         o.inputs = shapes;

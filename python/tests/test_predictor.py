@@ -136,6 +136,15 @@ class Predictor(unittest.TestCase):
             with self.assertRaises(leat.NotFoundError):
                 predict.state("no")
 
+    def test_smaller_weights(self):
+        model = lstm()
+        window = numpy.random.RandomState(2).rand(1, 6, 3).astype("float32")
+        for weights in ("bf16", "int8"):
+            with leat.Predictor(model, weights=weights, inputs=[(1, 6, 3)]) as predict:
+                numpy.testing.assert_allclose(predict(window), model.predict(window), atol=0.02)
+        with self.assertRaisesRegex(leat.Error, "expected f32, bf16 or int8, received 'int4'"):
+            leat.Predictor(model, weights="int4", inputs=[(1, 6, 3)])
+
     def test_memory(self):
         predict = leat.Predictor(self.model)
         row = self.x[:1].copy()

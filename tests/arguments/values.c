@@ -77,6 +77,7 @@ static struct {
     leat_feed_options feeding;
     leat_plan_options plans;
     leat_predictor_options predicting;
+    leat_weights_format weights_format;
     leat_source_options source;
     leat_model_checkpoint_options checkpoint;
     leat_early_stopping_options stopping;
@@ -424,6 +425,7 @@ static const rule objects[] = {
     {"leat_dist **", NULL, NULL, IN(dist)},
     {"leat_dist_options *", NULL, NULL, IN(connecting)},
     {"leat_dtype *", NULL, NULL, IN(dtype)},
+    {"leat_weights_format *", NULL, NULL, IN(weights_format)},
     {"leat_early_stopping_options *", NULL, NULL, IN(stopping)},
     {"leat_error *", NULL, NULL, IN(err)},
     {"leat_evaluate_options *", NULL, NULL, IN(evaluate)},
@@ -534,6 +536,7 @@ static const text texts[] = {
     {"pattern", NULL, "hid*"},
     {"name", "leat_builder_layer", "hidden"},
     {"name", "leat_dtype_parse", "float32"},
+    {"name", "leat_weights_format_parse", "bf16"},
     {"name", "leat_model_find_layer", "hidden"},
     {"name", "leat_model_find_weight", "hidden/kernel"},
     {"name", "leat_model_set_device", "cpu"},

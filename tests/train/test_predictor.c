@@ -443,6 +443,60 @@ static void packed_weights_follow(void **state) {
     }
 }
 
+/* Smaller weights give other predictions, but not by much, and follow each publication; one step at a time gives what
+ * the window gives. */
+static void expect_near_f32(leat_weights_format format, bool streaming, float most) {
+    leat_model *model =
+        model_of("{\"class_name\": \"LSTM\", \"config\": {\"name\": \"l\", \"units\": 64," WINDOW
+                 "}}," DENSE("h", 32, ", \"activation\": \"tanh\"") "," DENSE("o", 1, ""));
+    leat_predictor_options options = leat_predictor_options_default();
+    leat_predictor *plain = NULL, *small = NULL, *fresh = NULL;
+    leat_error err = {0};
+    options.streaming = streaming;
+    expect_ok(leat_predictor_create(&plain, model, &options, &err), &err);
+    options.weights_format = format;
+    expect_ok(leat_predictor_create(&small, model, &options, &err), &err);
+    assert_int_equal(leat_predictor_narrow_weights(plain), 0);
+    assert_int_equal(leat_predictor_narrow_weights(small), (FEATURES + 64) * 256 + 64 * 32);
+    for (uint64_t round = 1; round < 4; ++round) {
+        float exact = predict_one(plain), near = predict_one(small);
+        assert_true(near != exact);
+        assert_float_equal(near, exact, most);
+        expect_ok(leat_model_initialize(model, round, &err), &err);
+        expect_ok(leat_model_publish(model, &err), &err);
+        expect_ok(leat_predictor_sync(plain, &err), &err);
+        expect_ok(leat_predictor_sync(small, &err), &err);
+        leat_predictor_reset(plain);
+        leat_predictor_reset(small);
+        expect_ok(leat_predictor_create(&fresh, model, &options, &err), &err);
+        assert_float_equal(predict_one(small), predict_one(fresh), 0);
+        leat_predictor_reset(small);
+        leat_predictor_destroy(&fresh);
+    }
+    leat_predictor_destroy(&plain);
+    leat_predictor_destroy(&small);
+    leat_model_destroy(&model);
+}
+
+static void smaller_weights_predict_nearly_the_same(void **state) {
+    (void)state;
+    for (int streaming = 0; streaming < 2; ++streaming) {
+        expect_near_f32(LEAT_WEIGHTS_BF16, streaming, 0.01f);
+        expect_near_f32(LEAT_WEIGHTS_INT8, streaming, 0.02f);
+    }
+}
+
+static void formats_have_names(void **state) {
+    (void)state;
+    leat_weights_format format = LEAT_WEIGHTS_F32;
+    leat_error err = {0};
+    expect_ok(leat_weights_format_parse(&format, "int8", &err), &err);
+    assert_int_equal(format, LEAT_WEIGHTS_INT8);
+    assert_int_equal(leat_weights_format_parse(&format, "int4", &err), LEAT_EINVAL);
+    assert_non_null(strstr(err.message, "expected f32, bf16 or int8, received 'int4'"));
+    assert_int_equal(format, LEAT_WEIGHTS_F32);
+}
+
 static void weights_that_moved_are_refused(void **state) {
     (void)state;
     leat_error err = {0};
@@ -509,6 +563,9 @@ static void options_are_checked(void **state) {
     options.batch_size = 1;
     options.threads = 0;
     assert_int_equal(leat_predictor_create(&predictor, model, &options, &err), LEAT_EINVAL);
+    options.threads = 1;
+    options.weights_format = (leat_weights_format)3;
+    assert_int_equal(leat_predictor_create(&predictor, model, &options, &err), LEAT_EINVAL);
     assert_null(predictor);
     leat_model_destroy(&model);
 }
@@ -525,6 +582,8 @@ int main(void) {
         cmocka_unit_test(stateful_models),
         cmocka_unit_test(new_weights_are_seen_when_asked_for),
         cmocka_unit_test(packed_weights_follow),
+        cmocka_unit_test(smaller_weights_predict_nearly_the_same),
+        cmocka_unit_test(formats_have_names),
         cmocka_unit_test(weights_that_moved_are_refused),
         cmocka_unit_test(a_predictor_keeps_its_model),
         cmocka_unit_test(options_are_checked),
