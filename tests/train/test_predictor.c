@@ -447,7 +447,7 @@ static void packed_weights_follow(void **state) {
  * the window gives. */
 static void expect_near_f32(leat_weights_format format, bool streaming, float most) {
     leat_model *model =
-        model_of("{\"class_name\": \"LSTM\", \"config\": {\"name\": \"l\", \"units\": 64," WINDOW
+        model_of("{\"class_name\": \"LSTM\", \"config\": {\"name\": \"l\", \"units\": 64" WINDOW
                  "}}," DENSE("h", 32, ", \"activation\": \"tanh\"") "," DENSE("o", 1, ""));
     leat_predictor_options options = leat_predictor_options_default();
     leat_predictor *plain = NULL, *small = NULL, *fresh = NULL;

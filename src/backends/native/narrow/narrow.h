@@ -38,8 +38,8 @@ typedef struct leati_narrow {
     const char *layout;    /* for reports */
     bool scaled;           /* the row and the columns have scales: int8 */
     size_t prepared_bytes; /* of an element of the row as `prepare` writes it; at most 4 */
-    /* Writes a (depth) in the form that `multiply` reads, as 2 pairs elements, or one more for an even depth.  Returns its scale; NaN where an
-     * element is not finite and the format is int8. */
+    /* Writes a (depth) in the form that `multiply` reads, as 2 pairs elements, or one more for an even depth.  Returns
+     * its scale; NaN where an element is not finite and the format is int8. */
     float (*prepare)(const float *a, int64_t depth, void *to);
     void (*multiply)(const leati_narrow_job *job);
 } leati_narrow;

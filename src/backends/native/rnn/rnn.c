@@ -27,8 +27,8 @@ typedef struct rnn_state {
     int64_t weights, recurrent_transposed, kernel_transposed;
     int64_t gradient; /* floats of one thread's packed gradients */
     int64_t block_scratch;
-    /* Forward, with weights in a narrow format: the bytes of the pack up to the scales and up to the weights.  The scratch
-     * has room for the weights as floats. */
+    /* Forward, with weights in a narrow format: the bytes of the pack up to the scales and up to the weights.  The
+     * scratch has room for the weights as floats. */
     leati_narrow narrow;
     size_t scales_at, narrow_at;
     bool multiplies_narrow; /* the weights are not expanded */
@@ -209,8 +209,8 @@ static leati_rnn_packed narrow_weights(const rnn_state *s, void *const *args, un
                               .narrow_scales = (const float *)(const void *)(pack + s->scales_at)};
 }
 
-/* Scratch: each thread's block, then, with narrow weights, the weights as floats, then the packed weights unless the plan
- * keeps them. */
+/* Scratch: each thread's block, then, with narrow weights, the weights as floats, then the packed weights unless the
+ * plan keeps them. */
 static leat_status run_forward(const leati_kernel *kernel, void *const *args, const leati_run *run,
                                leat_error *err) {
     const rnn_state *s = kernel->state;
