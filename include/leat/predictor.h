@@ -39,9 +39,6 @@ typedef struct leat_predictor_options {
     size_t size;        /* sizeof the struct, set by leat_predictor_options_init */
     int64_t batch_size; /* samples of each prediction; default 1 */
     int threads;        /* number of compute threads; default 1 */
-    /* LEAT_WEIGHTS_F32 (default): predictions are those of the model.  Otherwise they differ from them a little, and
-     * by how much depends on the model: compare the predictions with those of a predictor with f32. */
-    leat_weights_format weights_format;
     /* False (default): each run reads whole inputs.  True: each run reads one time step of each sequence (the
      * second dimension of the inputs is 1), and all recurrent layers, stateful or not, carry their states from
      * run to run: after a reset, the time steps of a window, one per run, end with the prediction for the whole
@@ -50,6 +47,10 @@ typedef struct leat_predictor_options {
     /* NULL (default): inputs are float32, with the shapes of the model.  Otherwise the data type and the complete
      * shape of each input; `data` is ignored.  Borrowed for the call of leat_predictor_create. */
     const leat_tensor *inputs;
+    /* LEAT_WEIGHTS_F32 (default): predictions are those of the model.  Otherwise they differ from them a little, and
+     * by how much depends on the model: compare the predictions with those of a predictor with f32. */
+    leat_weights_format weights_format;
+    int32_t reserved; /* 0 */
 } leat_predictor_options;
 
 /** Zeroes the `size` bytes of *options, writes the defaults that the comments of the members give, and sets
