@@ -18,32 +18,31 @@ import subprocess
 LOW = 0.6
 ONEDNN = {"base": "SSE41", "avx2": "AVX2", "avx512": "AVX512_CORE"}  # leat restricts oneDNN itself; bench_ops does not
 # Why a kernel stays below LOW, by a pattern of the case's name.  The first that matches counts.
-ALL = "base avx2 avx512"
 REASONS = [
-    (r"^conv 28x28x1 .*bwd_data", ALL, "The gradient of a first convolution by its input: no training step computes it."),
-    (r"^conv 28x28x1", ALL, "One input channel: a result has 9 products, too few to hide its load and its store."),
-    (r"^conv depthwise.* by 2", ALL, "Two filters per channel: no kernel is made for it, and oneDNN computes a group at a time."),
-    (r"^conv depthwise", ALL, "A product needs a load of its own, since no two results share an input and a weight: loads are the limit, "
+    (r"^conv 28x28x1 .*bwd_data", "The gradient of a first convolution by its input: no training step computes it."),
+    (r"^conv 28x28x1", "One input channel: a result has 9 products, too few to hide its load and its store."),
+    (r"^conv depthwise.* by 2", "Two filters per channel: no kernel is made for it, and oneDNN computes a group at a time."),
+    (r"^conv depthwise", "A product needs a load of its own, since no two results share an input and a weight: loads are the limit, "
      "not products."),
-    (r"^conv .*groups", ALL, "A group's channels fill only a part of a vector."),
-    (r"^conv 1x1 .*bwd_weights", ALL, "The sums over all pixels are made in parts, which are added up."),
-    (r"^conv causal", ALL, "Two taps of 64 channels: a tile is too small to hide its loads."),
-    (r"^conv three axes.*bwd_weights", ALL, "27 products per weight with 16 channels: a tile is too small to hide its loads."),
-    (r"^(patches|broadcast|transpose|concat|cast)", ALL, "Rows of a few elements are moved to other places: there are more loads and "
+    (r"^conv .*groups", "A group's channels fill only a part of a vector."),
+    (r"^conv 1x1 .*bwd_weights", "The sums over all pixels are made in parts, which are added up."),
+    (r"^conv causal", "Two taps of 64 channels: a tile is too small to hide its loads."),
+    (r"^conv three axes.*bwd_weights", "27 products per weight with 16 channels: a tile is too small to hide its loads."),
+    (r"^(patches|broadcast|transpose|concat|cast)", "Rows of a few elements are moved to other places: there are more loads and "
      "stores than the bytes need."),
-    (r"^(batch|layer|group) norm", ALL, "The inputs are read twice: mean and variance must be known before the first result."),
-    (r"^(exp|log|gelu|silu|tanh|pow|sqrt|abs|relu)", ALL, "Instructions per element, which the limit does not count: a polynomial, a "
+    (r"^(batch|layer|group) norm", "The inputs are read twice: mean and variance must be known before the first result."),
+    (r"^(exp|log|gelu|silu|tanh|pow|sqrt|abs|relu)", "Instructions per element, which the limit does not count: a polynomial, a "
      "division or a square root."),
-    (r"^dropout", ALL, "Ten rounds of Philox, of two wide multiplications each, for four random numbers."),
-    (r"^(softmax|argmax)", ALL, "Exponentials, and a maximum and a sum over each row, which the limit does not count."),
-    (r"^(maxima|sums|sum of|bias)", ALL, "Rows of a few vectors: the result of a row takes as long as its loads."),
-    (r"^(add|mul) ", ALL, "Rows of a few vectors begin and end more often than long ones."),
-    (r"^pool", ALL, "A result takes a comparison, a load and a mask for each element of its window."),
-    (r"^lstm .*n 1 ", ALL, "64 steps, each of which needs the result of the step before: latency is the limit."),
-    (r"^lstm", ALL, "The gates' polynomials and divisions, which the limit does not count."),
-    (r"^adam", ALL, "A division and a square root per weight."),
-    (r"^dense", ALL, "At most a few microseconds or a few columns: a tile is only partly filled."),
-    (r"^matmul", ALL, "Products of small matrices, which are not packed."),
+    (r"^dropout", "Ten rounds of Philox, of two wide multiplications each, for four random numbers."),
+    (r"^(softmax|argmax)", "Exponentials, and a maximum and a sum over each row, which the limit does not count."),
+    (r"^(maxima|sums|sum of|bias)", "Rows of a few vectors: the result of a row takes as long as its loads."),
+    (r"^(add|mul) ", "Rows of a few vectors begin and end more often than long ones."),
+    (r"^pool", "A result takes a comparison, a load and a mask for each element of its window."),
+    (r"^lstm .*n 1 ", "64 steps, each of which needs the result of the step before: latency is the limit."),
+    (r"^lstm", "The gates' polynomials and divisions, which the limit does not count."),
+    (r"^adam", "A division and a square root per weight."),
+    (r"^dense", "At most a few microseconds or a few columns: a tile is only partly filled."),
+    (r"^matmul", "Products of small matrices, which are not packed."),
 ]
 
 
@@ -60,12 +59,11 @@ class Limits:
         self.moves = sorted((line for line in lines if "bytes" in line), key=lambda line: line["bytes"])
 
     def ns(self, case):
-        """The least time of a case, and what sets it: "flops" or "bytes"."""
+        """The least time of a case: that of its products, or of moving its bytes."""
         moved = case["read"] + case["written"]
         level = next((line for line in self.moves if line["bytes"] >= moved), self.moves[-1])
         rate = level["copy"] if case["written"] > 0.1 * moved else level["read"]
-        by_flops, by_bytes = case["flops"] / self.gflops, moved / rate
-        return max((by_flops, "flops"), (by_bytes, "bytes"))
+        return max(case["flops"] / self.gflops, moved / rate)
 
 
 def fastest(cases):
@@ -77,11 +75,8 @@ def fastest(cases):
     return best
 
 
-def reason(name, isa):
-    for pattern, isas, text in REASONS:
-        if re.search(pattern, name) and isa in isas.split():
-            return text
-    return ""
+def reason(name):
+    return next((text for pattern, text in REASONS if re.search(pattern, name)), "")
 
 
 def time_text(ns):
@@ -116,19 +111,18 @@ def markdown(limits, best, processor):
             if not line:
                 cells.append("")
                 continue
-            least, bound = limits[isa].ns(line)
-            share = least / line["ns"]
+            share = limits[isa].ns(line) / line["ns"]
             kernel = re.sub(r" (base|avx2|avx512)$", "", line["kernel"])
             cells.append(f"{kernel} {time_text(line['ns'])}, {100 * share:.0f} %")
             if share < LOW:
-                low.append((name, isa, share, bound))
+                low.append((name, isa, share))
         yield f"| {name} | " + " | ".join(cells) + " |"
     yield ""
     yield f"## Below {100 * LOW:.0f} %"
     yield ""
     texts = {}
-    for name, isa, share, bound in low:
-        texts.setdefault(reason(name, isa), {}).setdefault(name, []).append(f"{isa} {100 * share:.0f} %")
+    for name, isa, share in low:
+        texts.setdefault(reason(name), {}).setdefault(name, []).append(f"{isa} {100 * share:.0f} %")
     for text, names in texts.items():
         yield f"- {text or 'Not explained yet.'}"
         yield "  " + "; ".join(f"{name} ({', '.join(shares)})" for name, shares in names.items()) + "."
@@ -147,7 +141,7 @@ def main():
     parser.add_argument("--cpu", action="store_true")
     parser.add_argument("--isas", default="base,avx2,avx512")
     parser.add_argument("--output", default=os.path.join(os.path.dirname(os.path.abspath(__file__)), "kernels.md"))
-    arguments = parser.parse_args()
+    arguments = parser.parse_intermixed_args()
     cpu = ["--cpu"] if arguments.cpu else []
     peaks = lines_of([os.path.join(arguments.build, "bench_peak"), *cpu])
     limits, best = {}, {}

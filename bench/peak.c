@@ -116,7 +116,7 @@ static double products_rate(const instruction_set *set) {
     return set->flops_per_round / best * 1e-9;
 }
 
-/* Returns the GB/s at which `bytes` are read, or copied if `copy` is not NULL. */
+/* Returns the GB/s at which `bytes` are read or copied: one of the two functions is NULL. */
 static double moving_rate(read_function *read, copy_function *copy, float *to, const float *from,
                           int64_t bytes) {
     int64_t turns = (1 << 26) / bytes + 1;
@@ -138,8 +138,8 @@ static double moving_rate(read_function *read, copy_function *copy, float *to, c
 static void print_rates(const instruction_set *set, float *to, const float *from) {
     printf("{\"isa\": \"%s\", \"gflops\": %.1f}\n", set->name, products_rate(set));
     for (int64_t bytes = least_bytes; bytes <= most_bytes; bytes *= 2) {
-        double cached = moving_rate(set->read, set->copy, to, from, bytes / 2);
-        double past = moving_rate(set->read, set->copy_past_caches, to, from, bytes / 2);
+        double cached = moving_rate(NULL, set->copy, to, from, bytes / 2);
+        double past = moving_rate(NULL, set->copy_past_caches, to, from, bytes / 2);
         printf("{\"isa\": \"%s\", \"bytes\": %lld, \"read\": %.1f, \"copy\": %.1f}\n", set->name,
                (long long)bytes, moving_rate(set->read, NULL, NULL, from, bytes),
                cached > past ? cached : past);

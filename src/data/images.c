@@ -27,7 +27,7 @@ typedef struct images {
     leati_cache *cache; /* of the records; NULL: they are made in each pass */
 } images;
 
-/* ---- One sample ---- */
+/* ---- Decoding ---- */
 
 leati_picture_options leati_image_decoding(const leati_image_choices *c) {
     return (leati_picture_options){.color = c->color,
@@ -53,30 +53,20 @@ void leati_image_write_scaled(const leati_picture *picture, const float table[25
     for (int64_t i = 0; i < count; ++i) dst[i] = table[picture->pixels[i]];
 }
 
-/* Decodes and resizes a picture. */
-static leat_status make_picture(const images *s, int64_t number, unsigned char *dst, leat_error *err) {
-    const leati_image_file *file = &s->list.files[number];
-    leati_picture in, out = {s->choices.width, s->choices.height, (int)s->choices.color, dst};
-    LEATI_TRY(decode_as(s, &in, &s->list, file, s->choices.color, err));
-    if (s->sizes) {
+/* Decodes and resizes a picture or its mask. */
+static leat_status make(const images *s, int64_t number, bool is_mask, unsigned char *dst, leat_error *err) {
+    const leati_image_list *list = is_mask ? &s->masks : &s->list;
+    const leati_picture_color color = is_mask ? LEATI_COLOR_GRAYSCALE : s->choices.color;
+    const leati_filter filter = is_mask ? LEATI_FILTER_NEAREST : s->choices.filter;
+    leati_picture in, out = {s->choices.width, s->choices.height, (int)color, dst};
+    LEATI_TRY(decode_as(s, &in, list, &list->files[number], color, err));
+    if (s->sizes && !is_mask) {
         s->sizes[2 * number] = in.height;
         s->sizes[2 * number + 1] = in.width;
     }
     const leat_status status =
-        leati_prefix(leati_picture_fit(&out, &in, s->choices.filter, s->choices.fit, err), err,
-                     "picture '%s'", file->path);
-    leati_picture_fini(&in);
-    return status;
-}
-
-/* Decodes and resizes the mask of a picture. */
-static leat_status make_mask(const images *s, int64_t number, unsigned char *dst, leat_error *err) {
-    const leati_image_file *file = &s->masks.files[number];
-    leati_picture in, out = {s->choices.width, s->choices.height, 1, dst};
-    LEATI_TRY(decode_as(s, &in, &s->masks, file, LEATI_COLOR_GRAYSCALE, err));
-    const leat_status status =
-        leati_prefix(leati_picture_fit(&out, &in, LEATI_FILTER_NEAREST, s->choices.fit, err), err,
-                     "mask '%s'", file->path);
+        leati_prefix(leati_picture_fit(&out, &in, filter, s->choices.fit, err), err, "%s '%s'",
+                     is_mask ? "mask" : "picture", list->files[number].path);
     leati_picture_fini(&in);
     return status;
 }
@@ -87,13 +77,14 @@ static size_t picture_bytes(const images *s) {
     return (size_t)(s->choices.width * s->choices.height) * (size_t)s->choices.color;
 }
 
-static size_t record_bytes(const images *s) {
-    const size_t mask = (size_t)(s->choices.width * s->choices.height) + LEATI_PICTURE_SLACK;
-    return picture_bytes(s) + LEATI_PICTURE_SLACK + (s->masks.count > 0 ? mask : 0);
+/* Returns where the mask begins in a record. */
+static size_t mask_offset(const images *s) {
+    return picture_bytes(s) + LEATI_PICTURE_SLACK;
 }
 
-static const unsigned char *mask_in(const images *s, const unsigned char *record) {
-    return record + picture_bytes(s) + LEATI_PICTURE_SLACK;
+static size_t record_bytes(const images *s) {
+    const size_t mask = (size_t)(s->choices.width * s->choices.height) + LEATI_PICTURE_SLACK;
+    return mask_offset(s) + (s->masks.count > 0 ? mask : 0);
 }
 
 /* Finds the record of a sample in the cache, or makes it in `memory`. */
@@ -103,8 +94,8 @@ static leat_status get_record(const images *s, int64_t number, unsigned char *me
     *out = cache ? leati_cache_find(cache, number) : NULL;
     if (*out) return leati_cache_check(cache, *out, err);
     *out = memory;
-    LEATI_TRY(make_picture(s, number, memory, err));
-    if (s->masks.count > 0) LEATI_TRY(make_mask(s, number, memory + (mask_in(s, memory) - memory), err));
+    LEATI_TRY(make(s, number, false, memory, err));
+    if (s->masks.count > 0) LEATI_TRY(make(s, number, true, memory + mask_offset(s), err));
     if (cache) leati_cache_keep(cache, number, memory);
     return LEAT_OK;
 }
@@ -186,21 +177,16 @@ static void write_label(const images *s, const leati_image_file *file, int targe
     }
 }
 
-/* Returns the bytes of one sample of a tensor. */
-static size_t sample_bytes(const images *s, int tensor) {
-    const leat_tensor_spec *spec = &s->numbered.spec.tensors[tensor];
-    return leati_count_bytes(leati_shape_count(spec->rank, spec->shape), leat_dtype_bytes(spec->dtype));
-}
-
 /* Writes the targets of a sample, whose record is given; its picture is in the batch already. */
 static leat_status write_targets(const images *s, const unsigned char *record, int64_t sample_place,
                                  const place *of_picture, leat_batch *batch, leat_error *err) {
     for (int k = 1; k < s->numbered.spec.tensor_count; ++k) {
+        const size_t bytes = leati_sample_bytes(&s->numbered.spec.tensors[k]);
         place at = *of_picture;
-        at.dst = (unsigned char *)batch->tensors[k].data + (size_t)sample_place * sample_bytes(s, k);
-        if (s->masks.count > 0) return write_mask(s, mask_in(s, record), &at, err);
+        at.dst = (unsigned char *)batch->tensors[k].data + (size_t)sample_place * bytes;
+        if (s->masks.count > 0) return write_mask(s, record + mask_offset(s), &at, err);
         if (s->choices.labels == LEATI_LABELS_INPUT)
-            memcpy(at.dst, of_picture->dst, sample_bytes(s, k));
+            memcpy(at.dst, of_picture->dst, bytes);
         else
             write_label(s, &s->list.files[at.number], k - 1, at.dst);
     }
@@ -212,13 +198,14 @@ static leat_status write_targets(const images *s, const unsigned char *record, i
 static leat_status write_sample(const images *s, const place *from, int64_t sample_place,
                                 unsigned char *memory, leat_batch *batch, leat_error *err) {
     const unsigned char *record = NULL;
+    const size_t bytes = leati_sample_bytes(&s->numbered.spec.tensors[0]);
     place at = *from;
-    at.dst = (unsigned char *)batch->tensors[0].data + (size_t)sample_place * sample_bytes(s, 0);
+    at.dst = (unsigned char *)batch->tensors[0].data + (size_t)sample_place * bytes;
     if (memory) {
         LEATI_TRY(get_record(s, at.number, memory, &record, err));
         LEATI_TRY(write_picture(s, record, &at, err));
     } else {
-        LEATI_TRY(make_picture(s, at.number, at.dst, err));
+        LEATI_TRY(make(s, at.number, false, at.dst, err));
     }
     return write_targets(s, record, sample_place, &at, batch, err);
 }
@@ -281,7 +268,7 @@ static leat_status load_picture(const void *user, leati_picture *out, int64_t nu
     unsigned char *memory = NULL;
     LEATI_TRY(leati_picture_create(out, s->choices.width, s->choices.height, (int)s->choices.color, err));
     leat_status status =
-        s->cache ? allocate_record(s, &memory, err) : make_picture(s, number, out->pixels, err);
+        s->cache ? allocate_record(s, &memory, err) : make(s, number, false, out->pixels, err);
     if (status == LEAT_OK && s->cache) status = get_record(s, number, memory, &record, err);
     if (status == LEAT_OK && s->cache) memcpy(out->pixels, record, picture_bytes(s));
     leati_free(memory);

@@ -56,15 +56,9 @@ static leat_status get(void *user, int64_t index, leat_rng *rng, leat_batch *bat
     const leat_sequence *whole = &p->shared->whole;
     const int64_t size = p->numbered.spec.batch_size, start = index * size,
                   left = p->numbered.samples - start;
-    const int64_t rows = left < size ? left : size;
-    if (is_whole_batch(p, rows))
-        return whole->get(whole->user, (p->first + start) / rows, rng_of_part(p, rng), batch, err);
-    leati_numbers numbers;
-    LEATI_TRY(leati_numbers_init(&numbers, start, rows, err));
-    batch->size = rows;
-    const leat_status status = make(&p->numbered, numbers.at, rows, rng, batch, err);
-    leati_numbers_fini(&numbers);
-    return status;
+    if (is_whole_batch(p, left < size ? left : size))
+        return whole->get(whole->user, (p->first + start) / size, rng_of_part(p, rng), batch, err);
+    return leati_numbered_get(p, index, rng, batch, err);
 }
 
 static void destroy(leati_numbered *numbered) {

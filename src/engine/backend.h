@@ -61,8 +61,7 @@ struct leati_kernel {
     size_t pack_reorder_bytes, reorder_bytes;
     /* Kernels of a device: returns the error that the fault stands for.  NULL: the kernel reports no faults. */
     leat_status (*explain)(const leati_kernel *kernel, uint64_t fault, leat_error *err);
-    int64_t
-        narrow_weights; /* the number of weights that the kernel keeps in task->weights_format, if not f32 */
+    int64_t narrow_weights; /* how many weights the kernel keeps in task->weights_format; f32: 0 */
     size_t output_bytes
         [LEATI_MAX_OUTPUTS]; /* 0: bytes of the output's shape; a kernel sets it for a workspace */
 };

@@ -14,10 +14,6 @@ int64_t leati_part_samples(const leat_sequence *part) {
     return part->samples(part->user);
 }
 
-size_t leati_sample_bytes(const leat_tensor_spec *spec) {
-    return leati_count_bytes(leati_shape_count(spec->rank, spec->shape), leat_dtype_bytes(spec->dtype));
-}
-
 leat_rng leati_rng_of_part(const leat_rng *rng, uint64_t index) {
     leat_rng made = *rng;
     if (index == 0) return made;

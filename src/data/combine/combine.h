@@ -43,9 +43,6 @@ leat_status leati_combined_check_equal(const leati_combined *c, leat_error *err)
 /* Returns the number of samples of a part. */
 int64_t leati_part_samples(const leat_sequence *part);
 
-/* Returns the bytes of a sample of a tensor. */
-size_t leati_sample_bytes(const leat_tensor_spec *spec);
-
 /* Returns random numbers for the part, or the repetition, with this index, which are independent of those with other
  * indices.  For index 0 they are those of `rng`. */
 leat_rng leati_rng_of_part(const leat_rng *rng, uint64_t index);

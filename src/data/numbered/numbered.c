@@ -11,6 +11,10 @@ leat_status leati_check_batch_size(int64_t batch_size, leat_error *err) {
     return leati_fail(err, LEAT_EINVAL, "batch size %lld, expected at least 1", (long long)batch_size);
 }
 
+size_t leati_sample_bytes(const leat_tensor_spec *spec) {
+    return leati_count_bytes(leati_shape_count(spec->rank, spec->shape), leat_dtype_bytes(spec->dtype));
+}
+
 leat_status leati_numbers_init(leati_numbers *out, int64_t first, int64_t count, leat_error *err) {
     const int64_t few = sizeof out->few / sizeof *out->few;
     out->at = count <= few ? out->few : leati_calloc((size_t)count, sizeof *out->at);
@@ -56,7 +60,7 @@ static leat_status get_samples(void *user, const int64_t *numbers, int64_t count
     return source->make(source, numbers, count, rng, batch, err);
 }
 
-static leat_status get(void *user, int64_t index, leat_rng *rng, leat_batch *batch, leat_error *err) {
+leat_status leati_numbered_get(void *user, int64_t index, leat_rng *rng, leat_batch *batch, leat_error *err) {
     leati_numbered *source = user;
     const int64_t first = index * source->spec.batch_size, left = source->samples - first;
     const int64_t count = left < source->spec.batch_size ? left : source->spec.batch_size;
@@ -79,7 +83,7 @@ leat_sequence leati_numbered_sequence(leati_numbered *source) {
     made.user = source;
     made.spec = source->spec;
     made.length = length;
-    made.get = get;
+    made.get = leati_numbered_get;
     made.samples = samples;
     made.get_samples = get_samples;
     made.destroy = destroy;
@@ -89,6 +93,6 @@ leat_sequence leati_numbered_sequence(leati_numbered *source) {
 leati_numbered *leati_numbered_of(const leat_sequence *sequence,
                                   leat_status (*make)(leati_numbered *, const int64_t *, int64_t, leat_rng *,
                                                       leat_batch *, leat_error *)) {
-    leati_numbered *source = sequence->get == get ? sequence->user : NULL;
+    leati_numbered *source = sequence->get == leati_numbered_get ? sequence->user : NULL;
     return source && source->make == make ? source : NULL;
 }

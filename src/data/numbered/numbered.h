@@ -27,10 +27,17 @@ struct leati_numbered {
  * the number of samples. */
 leat_sequence leati_numbered_sequence(leati_numbered *source);
 
+/* The `get` of such a sequence, for a source that has a `get` of its own and uses this one for some batches. */
+leat_status leati_numbered_get(void *source, int64_t index, leat_rng *rng, leat_batch *batch,
+                               leat_error *err);
+
 /* Returns the source of a sequence that leati_numbered_sequence() has made with this `make`; NULL for others. */
 leati_numbered *leati_numbered_of(const leat_sequence *sequence,
                                   leat_status (*make)(leati_numbered *, const int64_t *, int64_t, leat_rng *,
                                                       leat_batch *, leat_error *));
+
+/* Returns the bytes of a sample of a tensor. */
+size_t leati_sample_bytes(const leat_tensor_spec *spec);
 
 /* Checks the batch size that a caller gives.  Errors: LEAT_EINVAL. */
 leat_status leati_check_batch_size(int64_t batch_size, leat_error *err);

@@ -216,12 +216,6 @@ static leat_status decode_field(const leati_records *records, const leati_field 
 
 /* ---- Batches ---- */
 
-/* Returns the bytes of one sample of a tensor. */
-static size_t sample_bytes(const leati_records *records, int tensor) {
-    const leat_tensor_spec *spec = &records->numbered.spec.tensors[tensor];
-    return leati_count_bytes(leati_shape_count(spec->rank, spec->shape), leat_dtype_bytes(spec->dtype));
-}
-
 /* Names the place of a piece in messages. */
 static leat_status name_place(const leati_records *records, leat_status status, const leati_span *span,
                               const leati_field *field, leat_error *err) {
@@ -239,10 +233,10 @@ static leat_status write_sample(const leati_records *records, reading *in, int64
         const leati_span *span = records->spans_per_sample > 1 ? &spans[k] : spans;
         leat_status status = last && span == last ? LEAT_OK : read_span(records, in, span, &bytes, err);
         if (status == LEAT_OK)
-            status =
-                decode_field(records, &records->fields[k], bytes, span->bytes,
-                             (unsigned char *)batch->tensors[k].data + (size_t)at * sample_bytes(records, k),
-                             err);
+            status = decode_field(records, &records->fields[k], bytes, span->bytes,
+                                  (unsigned char *)batch->tensors[k].data +
+                                      (size_t)at * leati_sample_bytes(&records->numbered.spec.tensors[k]),
+                                  err);
         if (status != LEAT_OK) return name_place(records, status, span, &records->fields[k], err);
         last = span;
     }

@@ -40,8 +40,8 @@ typedef struct mpi_dist {
     leati_mpi mpi;
     bool owns_mpi; /* this communicator has initialized MPI */
     int64_t timeout_ms;
-    leati_dist_peer
-        me; /* described before MPI is initialized, which may bind the thread that does it to a core */
+    /* Described before MPI is initialized, which may bind the thread that does it to a core. */
+    leati_dist_peer me;
     leati_watch watch;   /* used by the thread */
     uint16_t *halves;    /* of the thread: for sums in bfloat16; NULL: none yet */
     size_t half_count;   /* elements of `halves` */

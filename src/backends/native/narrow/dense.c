@@ -41,12 +41,13 @@ typedef struct narrow_run {
     float *a_scales; /* (m), where there are few rows */
 } narrow_run;
 
-static size_t round_up(size_t bytes) {
-    return (bytes + 63) / 64 * 64;
-}
-
 static bool few_rows(const narrow_dense *s) {
     return s->m <= FEW_ROWS;
+}
+
+/* The bytes in which a row of a is prepared, whatever the format. */
+static size_t row_bytes(const narrow_dense *s) {
+    return 4 * (size_t)(s->k + 1);
 }
 
 /* The columns of a group, padded to whole panels, and those that exist. */
@@ -106,7 +107,7 @@ static void multiply_group(void *of, int64_t group, int member) {
     if (r->bias)
         memcpy(start, r->bias + first_column(s, group), (size_t)present_columns(s, group) * sizeof *start);
     for (int64_t row = 0; row < s->m; row++) {
-        leati_narrow_job job = {.a = r->prepared + (size_t)row * 4 * (size_t)(s->k + 1),
+        leati_narrow_job job = {.a = r->prepared + (size_t)row * row_bytes(s),
                                 .a_scale = r->a_scales[row],
                                 .w = weights_of(r, group),
                                 .w_row = 2 * columns,
@@ -150,7 +151,7 @@ static void expand_and_multiply(void *of, int64_t group, int member) {
 static leat_status run_narrow(const leati_kernel *kernel, void *const *args, const leati_run *run,
                               leat_error *err) {
     const narrow_dense *s = kernel->state;
-    size_t prepared_bytes = few_rows(s) ? round_up((size_t)s->m * 4 * (size_t)(s->k + 1)) : 0;
+    size_t prepared_bytes = few_rows(s) ? leati_align((size_t)s->m * row_bytes(s)) : 0;
     float a_scales[FEW_ROWS] = {0};
     narrow_run r = {.s = s,
                     .a = args[0],
@@ -166,8 +167,7 @@ static leat_status run_narrow(const leati_kernel *kernel, void *const *args, con
     if (!(run->pack && run->packed))
         leati_thread_pool_share(run->pool, s->threads, s->groups, pack_group, &r);
     for (int64_t row = 0; few_rows(s) && row < s->m; row++)
-        a_scales[row] =
-            s->narrow.prepare(r.a + row * s->k, s->k, r.prepared + (size_t)row * 4 * (size_t)(s->k + 1));
+        a_scales[row] = s->narrow.prepare(r.a + row * s->k, s->k, r.prepared + (size_t)row * row_bytes(s));
     leati_thread_pool_share(run->pool, s->threads, s->groups,
                             few_rows(s) ? multiply_group : expand_and_multiply, &r);
     return LEAT_OK;
@@ -177,15 +177,15 @@ static leat_status run_narrow(const leati_kernel *kernel, void *const *args, con
 
 static void describe(narrow_dense *s, leati_kernel *kernel) {
     size_t columns = (size_t)(s->panels * s->isa->panel);
-    s->scales_bytes = s->narrow.scaled ? round_up(columns * sizeof(float)) : 0;
+    s->scales_bytes = s->narrow.scaled ? leati_align(columns * sizeof(float)) : 0;
     if (!few_rows(s))
-        s->expanded_bytes = round_up((size_t)(s->k * GROUP_PANELS * s->isa->panel) * sizeof(float));
-    kernel->pack_bytes =
-        round_up(s->scales_bytes + 2 * (size_t)leati_narrow_pairs(s->k) * columns * s->narrow.element_bytes);
+        s->expanded_bytes = leati_align((size_t)(s->k * GROUP_PANELS * s->isa->panel) * sizeof(float));
+    kernel->pack_bytes = leati_align(s->scales_bytes + 2 * (size_t)leati_narrow_pairs(s->k) * columns *
+                                                           s->narrow.element_bytes);
     kernel->pack_inputs = 1u << 1;
     kernel->narrow_weights = s->k * s->n;
     kernel->scratch_bytes = kernel->pack_bytes + s->expanded_bytes * (size_t)s->threads;
-    if (few_rows(s)) kernel->scratch_bytes += round_up((size_t)s->m * 4 * (size_t)(s->k + 1));
+    if (few_rows(s)) kernel->scratch_bytes += leati_align((size_t)s->m * row_bytes(s));
     snprintf(kernel->pack_key, sizeof kernel->pack_key, "native %s %s%s %lldx%lld", s->narrow.name,
              s->isa->name, s->transposed_b ? " transposed" : "", (long long)s->k, (long long)s->n);
     snprintf(kernel->layout, sizeof kernel->layout, "%s", s->narrow.layout);

@@ -15,9 +15,7 @@ typedef uint32_t vu_loose __attribute__((vector_size(LEATI_LANES * 4), aligned(1
 
 static float narrow_prepare_f32(const float *a, int64_t depth, void *to) {
     float *out = to;
-    int64_t k = 0;
-    for (; k + LEATI_LANES <= depth; k += LEATI_LANES) v_store(out + k, v_load(a + k));
-    for (; k < depth; k++) out[k] = a[k];
+    memcpy(out, a, (size_t)depth * sizeof *out);
     out[depth] = 0;
     return 1;
 }
@@ -76,10 +74,7 @@ static float narrow_prepare_int16(const float *a, int64_t depth, void *to) {
         largest = v_max(x, largest);
         zeros += x * 0.0f; /* NaN where x is not finite */
     }
-    float lanes[LEATI_LANES], most = 0;
-    v_store(lanes, largest);
-    for (int i = 0; i < LEATI_LANES; i++) most = lanes[i] > most ? lanes[i] : most;
-    float scale = v_sum(zeros) == 0 ? most * (1.0f / 32767) : NAN;
+    float scale = v_sum(zeros) == 0 ? v_largest(largest) * (1.0f / 32767) : NAN;
     float factor = scale > 1e-37f ? 1 / scale : 0; /* the reciprocal of a subnormal scale is infinite */
     for (k = 0; k < depth; k += LEATI_LANES) {
         vf x = v_load_part(a + k, depth - k) * factor;
