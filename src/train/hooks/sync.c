@@ -43,7 +43,7 @@ static news news_of(const leat_training *training, leat_status status) {
 }
 
 /* Applies what rank 0 has told. */
-static void follow(leat_training *training, const news *told) {
+static void apply(leat_training *training, const news *told) {
     leat_model *model = training->model;
     if (leat_model_learning_rate(model) != told->rate) /* NaN, a schedule, is set by nobody */
         leat_model_set_learning_rate(model, told->rate);
@@ -79,10 +79,25 @@ leat_status leati_training_sync(leat_training *training, leat_status status, lea
         failed = failed || all[i].status != LEAT_OK;
         training->requested = training->requested || all[i].requested;
     }
-    if (told == LEAT_OK && !failed && dist->rank != 0) follow(training, &all[0]);
+    if (told == LEAT_OK && !failed && dist->rank != 0) apply(training, &all[0]);
     if (told == LEAT_OK && !failed && dist->size > 1) told = share_changes(training, &all[0], &why);
     leati_free(all);
     if (told == LEAT_OK) return failed ? leati_parallel_agree(dist, status, err) : LEAT_OK;
     if (err) *err = why;
     return told;
+}
+
+leat_status leati_training_follow(leat_training *training, leat_status status, leat_error *err) {
+    leat_dist *dist = training->dist;
+    news told = news_of(training, status);
+    leat_error why = {0};
+    leat_status heard = leati_dist_broadcast(dist, &told, sizeof told, 0, &why);
+    if (heard == LEAT_OK && told.status != LEAT_OK) return leati_parallel_agree(dist, status, err);
+    if (heard == LEAT_OK) {
+        training->requested = training->requested || told.requested;
+        if (dist->rank != 0) apply(training, &told);
+        if (dist->size > 1) heard = share_changes(training, &told, &why);
+    }
+    if (heard != LEAT_OK && err) *err = why;
+    return heard;
 }

@@ -133,6 +133,34 @@ static leat_status call_callbacks(leat_training *training, leati_hook hook, int6
     return LEAT_OK;
 }
 
+static uint32_t bit_of(leati_hook hook) {
+    return UINT32_C(1) << (unsigned)hook;
+}
+
+leat_status leati_training_meet(leat_training *training, leat_error *err) {
+    const char *name = NULL;
+    if (!training->sync) return LEAT_OK;
+#define NOTE_HOOK(hook)                                                                                      \
+    for (int i = 0; i < training->callback_count; ++i)                                                       \
+        if (hook_of(&training->callbacks[i], LEATI_HOOK_##hook, &name))                                      \
+            training->called |= bit_of(LEATI_HOOK_##hook);
+    LEAT_HOOK_LIST(NOTE_HOOK)
+#undef NOTE_HOOK
+    return leati_dist_broadcast(training->dist, &training->called, sizeof training->called, 0, err);
+}
+
+static bool is_called(const leat_training *training, leati_hook hook) {
+    return training->called & bit_of(hook);
+}
+
+/* After a hook of a batch, only a callback of rank 0 can have something to tell: the progress bar and the history, which
+ * have such hooks, too, never fail and change nothing. */
+static bool is_of_batch(leati_hook hook) {
+    return hook == LEATI_HOOK_on_train_batch_begin || hook == LEATI_HOOK_on_train_batch_end ||
+           hook == LEATI_HOOK_on_test_batch_begin || hook == LEATI_HOOK_on_test_batch_end ||
+           hook == LEATI_HOOK_on_predict_batch_begin || hook == LEATI_HOOK_on_predict_batch_end;
+}
+
 /* Gives the histories of all ranks the logs of rank 0, to which callbacks such as ReduceLROnPlateau have added. */
 static leat_status share_logs(leat_training *training, leat_status status, leat_logs *logs, leat_error *err) {
     LEATI_TRY(training->sync(training, status, err));
@@ -145,7 +173,16 @@ leat_status leati_training_call(leat_training *training, leati_hook hook, int64_
     if (training->sync && training->dist->size > 1 && hook == LEATI_HOOK_on_epoch_end)
         LEATI_TRY(share_logs(training, status, logs, err));
     if (status == LEAT_OK) status = call_one(training, &training->history, hook, index, logs, err);
-    return training->sync ? training->sync(training, status, err) : status;
+    if (!training->sync) return status;
+    if (!is_of_batch(hook)) return training->sync(training, status, err);
+    return is_called(training, hook) ? training->follow(training, status, err) : status;
+}
+
+leat_status leati_training_begin_batch(leat_training *training, leati_hook hook, leat_status taken,
+                                       int64_t index, leat_logs *logs, leat_error *err) {
+    if (taken == LEAT_OK || training->dist->rank != 0)
+        return leati_training_call(training, hook, index, logs, err);
+    return is_called(training, hook) ? training->follow(training, taken, err) : LEAT_OK;
 }
 
 leat_status leati_training_show_epoch(leat_training *training, int64_t epoch, leat_logs *logs,

@@ -37,9 +37,13 @@ struct leat_training {
     void *loop;                               /* the loop that validate and sync work on */
     /* With several ranks: tells all ranks, after each hook, what the hooks of rank 0 have done; NULL: one process. */
     leat_status (*sync)(leat_training *training, leat_status status, leat_error *err);
-    leat_dist *dist;         /* with sync: the ranks; borrowed */
+    /* With sync: the same after a hook of a batch, by one message of rank 0. */
+    leat_status (*follow)(leat_training *training, leat_status status, leat_error *err);
+    uint32_t called; /* with sync: the hooks that callbacks of rank 0 have, a bit for each leati_hook */
+    leat_dist *dist; /* with sync: the ranks; borrowed */
     uint64_t synced_version; /* with sync: the version of the weights of rank 0 after the last hook */
-    bool requested; /* with sync: leat_model_stop_training was called on a rank before the last hook */
+    bool
+        requested; /* with sync: leat_model_stop_training was called on a rank before the last batch or hook */
     leat_history *run_history; /* of a fit, which owns it; NULL in an evaluation or a prediction */
 };
 
@@ -65,9 +69,16 @@ void leati_training_log(const leat_training *training, leat_log_level level, con
  * do_validation, each name again with val_ in front.  Errors: LEAT_ENOTSUP more names than leat_logs has entries. */
 leat_status leati_training_name(leat_training *training, bool do_validation, leat_error *err);
 
+/* With several ranks: learns from rank 0 which hooks its callbacks have, so that no message is sent after the others.
+ * Every rank makes this call once.  Errors: those of the communicator. */
+leat_status leati_training_meet(leat_training *training, leat_error *err);
 /* Calls one hook of all callbacks in order, and returns at the first failure. */
 leat_status leati_training_call(leat_training *training, leati_hook hook, int64_t index, leat_logs *logs,
                                 leat_error *err);
+/* Calls the hook at the begin of a batch; with several ranks, also on a rank that has no batch because of a failure,
+ * `taken`, which it will tell with the results of the batch. */
+leat_status leati_training_begin_batch(leat_training *training, leati_hook hook, leat_status taken,
+                                       int64_t index, leat_logs *logs, leat_error *err);
 
 /* Save and load the states of the caller's callbacks.  Errors of loading: LEAT_EINVAL the checkpoint was written with
  * another number of callbacks; those of the callbacks, with the callback's number in front. */

@@ -34,13 +34,13 @@ static leat_status train_step(leati_fit_loop *loop, bool *more, leat_error *err)
     logs->count = 0;
     leat_status status = leati_runner_take(runner, more, err);
     loop->failed_between_steps =
-        status != LEAT_OK; /* otherwise this batch is taken, even if another rank fails */
-    status = leati_fit_agree(loop, status, err);
+        runner->failed != LEAT_OK; /* otherwise this batch is taken, even if another rank fails */
     if (status != LEAT_OK || !*more) return status;
-    leati_record_batch(&loop->history->record, runner->feed);
+    if (runner->failed == LEAT_OK) leati_record_batch(&loop->history->record, runner->feed);
     leat_logs_set(logs, "batch", (double)step);
     leat_logs_set(logs, "size", (double)runner->size);
-    LEATI_TRY(leati_training_call(&loop->training, LEATI_HOOK_on_train_batch_begin, step, logs, err));
+    LEATI_TRY(leati_training_begin_batch(&loop->training, LEATI_HOOK_on_train_batch_begin, runner->failed,
+                                         step, logs, err));
     LEATI_TRY(leati_prefix(leati_runner_run(runner, &compiled, err), err, "batch %" PRId64, step));
     leati_record_step(&loop->history->record, runner->asked_ns, runner->waited_ns, runner->computed_ns);
     LEATI_TRY(leati_prefix(leati_runner_measure(runner, &loop->meter, loop->model, compiled, err), err,

@@ -72,11 +72,12 @@ static leat_status compute(pass_loop *loop, leat_logs *batch, leat_error *err) {
 /* Sets *more to false if there was no batch for this step. */
 static leat_status one_step(pass_loop *loop, int64_t step, bool *more, leat_error *err) {
     leat_logs batch = {0};
-    LEATI_TRY(leati_parallel_agree(loop->options.dist, leati_runner_take(&loop->runner, more, err), err));
+    LEATI_TRY(leati_runner_take(&loop->runner, more, err));
     if (!*more) return LEAT_OK;
     leat_logs_set(&batch, "batch", (double)step);
     leat_logs_set(&batch, "size", (double)loop->runner.size);
-    LEATI_TRY(leati_training_call(&loop->training, loop->kind->batch_begin, step, &batch, err));
+    LEATI_TRY(leati_training_begin_batch(&loop->training, loop->kind->batch_begin, loop->runner.failed, step,
+                                         &batch, err));
     leat_status status = compute(loop, &batch, err);
     if (status != LEAT_OK) return leati_prefix(status, err, "batch %" PRId64, step);
     return leati_training_call(&loop->training, loop->kind->batch_end, step, &batch, err);
@@ -211,9 +212,12 @@ static leat_status prepare(pass_loop *loop, leat_model *model, const pass_task *
     training->params.size = sizeof training->params;
     training->params.samples = task->samples;
     training->dist = options->dist;
-    if (options->dist) training->sync = leati_training_sync;
-    if (options->dist)
+    if (options->dist) {
+        training->sync = leati_training_sync;
+        training->follow = leati_training_follow;
         LEATI_TRY(leati_parallel_init(&loop->parallel, options->dist, model, loop->kind->mode, NULL, err));
+        loop->parallel.requested = &training->requested;
+    }
     LEATI_TRY(prepare_callbacks(training, options, err));
     if (loop->kind->mode != LEATI_TEST) return LEAT_OK;
     LEATI_TRY(leati_meter_init(&loop->meter, model, err));
@@ -228,6 +232,7 @@ static leat_status pass(const pass_kind *kind, leat_model *model, pass_task *tas
     leat_status status = prepare(loop, model, task, options, err);
     status = leati_parallel_agree(loop->options.dist, status, err);
     if (status == LEAT_OK) status = meet(loop, err);
+    if (status == LEAT_OK) status = leati_training_meet(&loop->training, err);
     if (status == LEAT_OK) {
         leati_training_enter(&loop->training);
         status = open_and_run(loop, err);

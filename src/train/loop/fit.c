@@ -207,6 +207,7 @@ static leat_status fit(leati_fit_loop *loop, const leat_sequence *sequence, leat
     loop->cores = leati_cores_get();
     loop->position.epoch = options->initial_epoch;
     LEATI_TRY(leati_fit_meet(loop, err));
+    LEATI_TRY(leati_training_meet(&loop->training, err));
     LEATI_TRY(leati_traces_begin(&loop->traces, options->dist, options->trace, err));
     LEATI_TRY(leati_fit_agree(loop, leati_fit_checkpoints_open(loop, err), err));
     LEATI_TRY(leati_fit_share_checkpoint(loop, err));
@@ -248,11 +249,13 @@ static leat_status prepare(leati_fit_loop *loop, leat_model *model, fit_task *ta
     training->validate = options->validation ? leati_fit_validate_in_hook : NULL;
     LEATI_TRY(leati_meter_init(&loop->meter, model, err));
     if (options->validation) LEATI_TRY(leati_meter_init(&loop->validation_meter, model, err));
-    if (options->dist)
-        LEATI_TRY(leati_parallel_init(&loop->parallel, loop->read_options.dist, model, LEATI_TRAIN, &parallel,
-                                      err));
-    if (options->dist) training->sync = leati_training_sync;
     training->dist = loop->read_options.dist;
+    if (options->dist) {
+        training->sync = leati_training_sync;
+        training->follow = leati_training_follow;
+        LEATI_TRY(leati_parallel_init(&loop->parallel, training->dist, model, LEATI_TRAIN, &parallel, err));
+        loop->parallel.requested = &training->requested;
+    }
     return leati_training_name(training, options->validation != NULL, err);
 }
 

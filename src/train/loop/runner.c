@@ -196,11 +196,17 @@ static void trace_step(const leati_runner *runner, int64_t start, int64_t end) {
     leati_trace_span(runner->options.trace, runner->lane, "step", start, end, at.pass, at.index);
 }
 
+/* With several ranks, generators end when they like, so that their ranks agree at once whether there is a batch. */
 leat_status leati_runner_take(leati_runner *runner, bool *more, leat_error *err) {
+    leati_parallel *parallel = runner->parallel;
     runner->asked_ns = leati_now_ns();
-    LEATI_TRY(get(runner, more, err));
+    runner->failed = get(runner, more, err);
     runner->waited_ns = leati_now_ns() - runner->asked_ns;
-    runner->wait_ns += runner->waited_ns;
+    if (runner->failed == LEAT_OK) runner->wait_ns += runner->waited_ns;
+    if (!parallel) return runner->failed;
+    if (runner->pace == LEATI_PACE_GENERATOR)
+        return leati_parallel_agree(parallel->dist, runner->failed, err);
+    if (runner->failed != LEAT_OK) *more = true;
     return LEAT_OK;
 }
 
@@ -247,6 +253,7 @@ static leati_parallel_batch batch_for_ranks(leati_runner *runner) {
     return (leati_parallel_batch){.trainer = runner->trainer,
                                   .binding = &runner->binding,
                                   .batch = runner->batch,
+                                  .taken = runner->failed,
                                   .threads = runner->threads,
                                   .seed = runner->seed,
                                   .waited_ns = runner->waited_ns,
@@ -274,6 +281,7 @@ static leat_status run(leati_runner *runner, const leati_compiled_step **step, l
 
 /* Releases the batch that was computed since `start`, and notes the time. */
 static void finish(leati_runner *runner, int64_t start) {
+    if (!runner->batch) return; /* this rank had none: it has only told the others why */
     leat_feed_release(runner->feed);
     runner->batch = NULL;
     int64_t end = leati_now_ns();

@@ -30,6 +30,7 @@ typedef struct leati_runner {
     leat_feed *feed;
     const leat_batch *batch; /* the current batch, between leati_runner_take and leati_runner_run */
     int64_t size;            /* samples in the batch taken last */
+    leat_status failed; /* of the last leati_runner_take on this rank, which another rank may not know yet */
     /* On a device: the batch whose copy to the device began during the step before; NULL: none. */
     const leat_batch *staged;
     void *pinned; /* the feed's memory, if the device reads it directly */

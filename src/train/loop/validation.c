@@ -20,11 +20,12 @@ static leat_status validate_step(leati_fit_loop *loop, leati_meter *meter, bool 
     int64_t step = loop->validated;
     leat_logs logs = {0};
     const leati_compiled_step *compiled = NULL;
-    LEATI_TRY(leati_fit_agree(loop, leati_runner_take(runner, more, err), err));
+    LEATI_TRY(leati_runner_take(runner, more, err));
     if (!*more) return LEAT_OK;
     leat_logs_set(&logs, "batch", (double)step);
     leat_logs_set(&logs, "size", (double)runner->size);
-    LEATI_TRY(leati_training_call(&loop->training, LEATI_HOOK_on_test_batch_begin, step, &logs, err));
+    LEATI_TRY(leati_training_begin_batch(&loop->training, LEATI_HOOK_on_test_batch_begin, runner->failed,
+                                         step, &logs, err));
     LEATI_TRY(leati_prefix(leati_runner_run(runner, &compiled, err), err, "batch %" PRId64, step));
     LEATI_TRY(leati_prefix(leati_runner_measure(runner, meter, loop->model, compiled, err), err,
                            "batch %" PRId64, step));

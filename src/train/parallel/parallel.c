@@ -2,6 +2,7 @@
 /* Computes a batch in parts on several ranks.  Room: train. */
 #include "train/parallel/parallel.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -11,40 +12,12 @@
 #include "leat/train.h"
 #include "nn/model/model.h"
 
-/* What each rank tells in front of the measures of its parts: its status, its wait for the batch and its time of
- * computing, in ns. */
-enum { STATUS, DATA, COMPUTE, HEAD };
+/* What each rank tells in front of the measures of its parts: its status, whether it was asked to stop, its wait for
+ * the batch and its time of computing, in ns. */
+enum { STATUS, REQUESTED, DATA, COMPUTE, HEAD };
 
-/* ---- Agreement ---- */
-
-leat_status leati_parallel_agree(leat_dist *dist, leat_status status, leat_error *err) {
-    struct {
-        int32_t status;
-        char text[LEAT_ERROR_MESSAGE_BYTES];
-    } failure = {0};
-    if (!dist) return status;
-    const size_t count = (size_t)dist->size;
-    int32_t mine = (int32_t)status;
-    int32_t *all = leati_calloc(count, sizeof *all);
-    if (!all) return leati_fail_memory(err, count * sizeof *all, "the states of the ranks");
-    leat_error why = {0};
-    leat_status told = leati_dist_all_gather(dist, &mine, sizeof mine, all, &why);
-    int failed = 0;
-    while (told == LEAT_OK && failed < dist->size && all[failed] == LEAT_OK) ++failed;
-    leati_free(all);
-    if (told == LEAT_OK && failed == dist->size) return LEAT_OK;
-    if (told == LEAT_OK && failed == dist->rank) {
-        failure.status = (int32_t)status;
-        if (err) memcpy(failure.text, err->message, sizeof failure.text);
-    }
-    if (told == LEAT_OK) told = leati_dist_broadcast(dist, &failure, sizeof failure, failed, &why);
-    if (told != LEAT_OK) {
-        if (err) *err = why;
-        return told;
-    }
-    if (dist->size == 1) return status;
-    return leati_fail(err, (leat_status)failure.status, "rank %d (host %s): %s", failed,
-                      dist->peers[failed].host, failure.text);
+static bool is_requested(const leati_parallel *p) {
+    return atomic_load_explicit(&p->model->stop_requested, memory_order_relaxed);
 }
 
 /* ---- Making and freeing ---- */
@@ -294,7 +267,7 @@ static leat_status refuse_exchanges(const leati_plan *plan, leat_error *err) {
 static leat_status begin_parts(run *r, bool has_samples, leat_error *err) {
     leati_parallel *p = r->p;
     bool present[LEATI_TREE_LEAVES] = {0};
-    r->written = count_written(r->plan);
+    r->written = p->written = count_written(r->plan);
     (void)save_written(p, r->plan, 1.0f, p->before);
     memset(p->moving, 0, r->written * sizeof(float));
     if (!p->deterministic) {
@@ -341,7 +314,7 @@ static leat_status run_parts(run *r, leat_error *err) {
     leati_parallel *p = r->p;
     const bool trains = r->batch->binding->mode == LEATI_TRAIN && !p->deterministic && p->dist->size > 1;
     memset(p->mine, 0, block_of(p) * sizeof(double));
-    leat_status status = begin_batch(r, err);
+    leat_status status = r->batch->taken == LEAT_OK ? begin_batch(r, err) : r->batch->taken;
     if (trains && (!p->knows_exchanges || p->exchanges_in_steps)) { /* no rank may begin exchanges alone */
         status = leati_parallel_agree(p->dist, status, err);
         r->agreed_failure = status != LEAT_OK;
@@ -358,9 +331,10 @@ static leat_status run_parts(run *r, leat_error *err) {
 /* Tells the measures of all parts to all ranks, and adds them in the order of the parts. */
 static leat_status gather_measures(leati_parallel *p, leat_status status, leat_error *err) {
     const size_t block = block_of(p);
-    bool all_fine = true;
+    bool all_fine = true, requested = false;
     leat_error why = {0};
     p->mine[STATUS] = (double)status;
+    p->mine[REQUESTED] = is_requested(p);
     leat_status told = leati_dist_all_gather(p->dist, p->mine, block * sizeof(double), p->all, &why);
     if (told != LEAT_OK) {
         if (err && status == LEAT_OK) *err = why;
@@ -372,10 +346,13 @@ static leat_status gather_measures(leati_parallel *p, leat_status status, leat_e
         int count = leati_first_part(rank + 1, p->dist->size, p->parts) -
                     leati_first_part(rank, p->dist->size, p->parts);
         all_fine = all_fine && theirs[STATUS] == (double)LEAT_OK;
+        requested = requested || theirs[REQUESTED] != 0;
         for (int part = 0; part < count; ++part)
             for (int64_t i = 0; i < p->width; ++i) p->sums[i] += theirs[HEAD + part * p->width + i];
     }
-    return all_fine ? LEAT_OK : leati_parallel_agree(p->dist, status, err);
+    if (!all_fine) return leati_parallel_agree(p->dist, status, err);
+    *p->requested = *p->requested || requested;
+    return LEAT_OK;
 }
 
 /* ---- Times ---- */
@@ -407,8 +384,8 @@ static leat_status sum_gradients(run *r, leat_error *err) {
     float *gradients = p->model->weights.slab[LEATI_SLAB_GRADIENTS], *sum = NULL;
     if (!p->deterministic) {
         if (p->dist->size == 1) return LEAT_OK;
-        LEATI_TRY(leati_buckets_finish(&p->buckets, err));
-        return r->written ? leati_dist_all_reduce(p->dist, p->moving, r->written, err) : LEAT_OK;
+        leat_status status = leati_buckets_finish(&p->buckets, err);
+        return p->written && status == LEAT_OK ? p->dist->class->wait(p->dist, &p->mixed, err) : status;
     }
     LEATI_TRY(leati_tree_finish(&p->tree, &sum, err));
     if (sum && r->gradients) memcpy(gradients, sum, r->gradients * sizeof *sum);
@@ -453,6 +430,17 @@ static void trace_ranks(const leati_parallel *p, int64_t start, int64_t computed
     leati_trace_span(p->trace, lane, "wait for sums", computed, leati_now_ns(), -1, -1);
 }
 
+/* Begins the remaining sums of a training step, in front of the measures, for which all ranks wait: then the sums are
+ * there, too.  A rank whose part has failed makes the same requests. */
+static void begin_last_sums(leati_parallel *p, leati_mode mode) {
+    leati_buckets_ready(&p->buckets, 0);
+    if (mode != LEATI_TRAIN || p->deterministic || p->dist->size == 1 || p->written == 0) return;
+    p->mixed = (leati_dist_request){.op = LEATI_DIST_ALL_REDUCE,
+                                    .data = p->moving,
+                                    .bytes = p->written * sizeof *p->moving};
+    p->dist->class->start(p->dist, &p->mixed);
+}
+
 leat_status leati_parallel_run(leati_parallel *p, const leati_parallel_batch *batch, leat_error *err) {
     run r = {.p = p, .batch = batch, .gradients = p->model->weights.trainable_bytes / sizeof(float)};
     LEATI_TRY(begin_buckets(&r, err));
@@ -460,10 +448,12 @@ leat_status leati_parallel_run(leati_parallel *p, const leati_parallel_batch *ba
     leat_status status = run_parts(&r, err);
     const int64_t computed = leati_now_ns();
     if (r.agreed_failure) return status;
-    leati_buckets_ready(&p->buckets, 0);
+    begin_last_sums(p, batch->binding->mode);
     p->mine[DATA] = (double)batch->waited_ns;
     p->mine[COMPUTE] = (double)(computed - start);
     status = gather_measures(p, status, err);
+    if (status != LEAT_OK && r.plan)
+        restore_written(p, r.plan, p->before); /* as on the ranks that had no batch */
     if (status != LEAT_OK || r.spec.mode != LEATI_TRAIN) return status;
     LEATI_TRY(sum_gradients(&r, err));
     trace_ranks(p, start, computed);
@@ -571,7 +561,10 @@ static leat_status gather_rows(run *r, int output, leat_predictions *predictions
 leat_status leati_parallel_predict(leati_parallel *p, const leati_parallel_batch *batch,
                                    leat_predictions *predictions, leat_error *err) {
     run r = {.p = p, .batch = batch};
-    LEATI_TRY(leati_parallel_agree(p->dist, predict_parts(&r, err), err));
+    bool requested = is_requested(p);
+    leat_status status = batch->taken == LEAT_OK ? predict_parts(&r, err) : batch->taken;
+    LEATI_TRY(leati_parallel_agree_all(p->dist, status, &requested, err));
+    *p->requested = *p->requested || requested;
     for (int i = 0; i < p->model->output_count; ++i) LEATI_TRY(gather_rows(&r, i, predictions, err));
     return LEAT_OK;
 }

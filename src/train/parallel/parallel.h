@@ -55,7 +55,10 @@ typedef struct leati_parallel {
     leati_norms norms;                          /* which normalizations are synchronized */
     leati_exchanges exchanges;                  /* of synchronized normalizations */
     bool knows_exchanges, exchanges_in_steps;   /* after the first training step: its plan has exchanges */
-    leat_trace *trace;                          /* of a fit, borrowed; NULL: none */
+    size_t written;           /* floats of `moving`, after the first training step of several ranks */
+    leati_dist_request mixed; /* their sum over the ranks */
+    bool *requested;          /* borrowed: leat_model_stop_training was called on a rank; set by each batch */
+    leat_trace *trace;        /* of a fit, borrowed; NULL: none */
 } leati_parallel;
 
 /* A batch, and how to run its parts. */
@@ -63,6 +66,7 @@ typedef struct leati_parallel_batch {
     leati_trainer *trainer;
     leati_binding *binding;
     const leat_batch *batch;
+    leat_status taken; /* LEAT_OK, or why this rank has no batch, with the message in the `err` of the call */
     int threads;
     uint64_t seed;
     int64_t waited_ns; /* time for which this rank has waited for the batch */
@@ -98,5 +102,7 @@ leat_status leati_parallel_predict(leati_parallel *parallel, const leati_paralle
 /* Makes all ranks return the same: the failure of the first rank that failed, with the rank in front of the message.
  * dist NULL: one process, which returns `status`. */
 leat_status leati_parallel_agree(leat_dist *dist, leat_status status, leat_error *err);
+/* The same for a communicator.  *requested: this rank was asked to stop; then, whether any rank was. */
+leat_status leati_parallel_agree_all(leat_dist *dist, leat_status status, bool *requested, leat_error *err);
 
 #endif
