@@ -199,6 +199,10 @@ typedef struct leat_fit_options {
      * `synchronized` in Keras 3; 0 (default): only layers with `synchronized` do */
     int sync_batch_norm;
     int bf16_gradients; /* 1: gradients travel between ranks as bfloat16, in half of the bytes; default 0 */
+    /* 1: with several ranks, each rank keeps the optimizer's slots for its share of the weights only, and updates this
+     * share; the numbers are the same.  Rank 0 has all slots for checkpoints, for hooks that are not of batches, and
+     * after fit; the other ranks do not.  Default 0.  (64 bits, because the struct has no padding at its end.) */
+    int64_t shard_optimizer;
 } leat_fit_options;
 
 /** Zeroes the `size` bytes of *options, writes the defaults that the comments of the members give, and sets

@@ -27,7 +27,7 @@ typedef struct leati_dist_request {
     void *data;
     size_t
         bytes; /* of `data`; for ALL_GATHER: the bytes of one rank, so that `data` has size times as many */
-    const void *mine; /* ALL_GATHER: the bytes of this rank */
+    const void *mine; /* ALL_GATHER: the bytes of this rank; NULL: they are in their place in `data` */
     /* Used by the communicator. */
     bool done;
     int64_t busy_ns; /* time that the communicator spent on this request, waiting for other ranks included */

@@ -14,7 +14,7 @@ typedef struct self_dist {
 
 static void start(leat_dist *dist, leati_dist_request *request) {
     (void)dist;
-    if (request->op == LEATI_DIST_ALL_GATHER && request->bytes > 0)
+    if (request->op == LEATI_DIST_ALL_GATHER && request->mine && request->bytes > 0)
         memcpy(request->data, request->mine, request->bytes);
     if (request->op == LEATI_DIST_ALL_REDUCE_BF16) {
         float *values = request->data;

@@ -210,9 +210,9 @@ static leat_status write_one(void *user, int position, int index, leat_error *er
     size_t bytes = leati_desc_bytes(&weight.desc);
     void *data = leati_calloc_aligned(bytes);
     if (!data) return leati_fail_memory(err, bytes, "the optimizer's state");
-    leati_optimizer_weight_copy(t->source, index, data);
     leat_tensor tensor = leat_tensor_view(weight.desc.dtype, weight.desc.rank, weight.desc.shape, data);
-    leat_status status = leati_h5_write(t->file, path, &tensor, err);
+    leat_status status = leati_optimizer_weight_copy(t->source, index, data, err);
+    if (status == LEAT_OK) status = leati_h5_write(t->file, path, &tensor, err);
     leati_free(data);
     return status;
 }

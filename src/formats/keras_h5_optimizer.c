@@ -52,11 +52,11 @@ static leat_status write_one(leati_h5 *file, const leat_model *model, int index,
     size_t bytes = leati_desc_bytes(&weight.desc);
     void *data = leati_calloc_aligned(bytes);
     if (!data) return leati_fail_memory(err, bytes, "the optimizer's state");
-    leati_optimizer_weight_copy(model, index, data);
     leat_tensor tensor = leat_tensor_view(weight.desc.dtype, weight.desc.rank, weight.desc.shape, data);
     char path[1024];
     snprintf(path, sizeof path, "%s/%s", group, weight.name);
-    leat_status status = leati_h5_write(file, path, &tensor, err);
+    leat_status status = leati_optimizer_weight_copy(model, index, data, err);
+    if (status == LEAT_OK) status = leati_h5_write(file, path, &tensor, err);
     leati_free(data);
     return status;
 }

@@ -323,8 +323,8 @@ static void check_equal_states(leat_model *a, leat_model *b) {
         size_t bytes = leati_desc_bytes(&weight.desc);
         char *both = calloc(2, bytes + 1);
         assert_non_null(both);
-        leati_optimizer_weight_copy(a, i, both);
-        leati_optimizer_weight_copy(b, i, both + bytes);
+        assert_int_equal(leati_optimizer_weight_copy(a, i, both, NULL), LEAT_OK);
+        assert_int_equal(leati_optimizer_weight_copy(b, i, both + bytes, NULL), LEAT_OK);
         if (memcmp(both, both + bytes, bytes) != 0) fail_msg("%s: other numbers", weight.name);
         free(both);
     }

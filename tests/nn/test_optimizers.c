@@ -36,7 +36,7 @@ static void compare_weights(const model_case *c, double tolerance) {
         assert_true(golden_member(&c->g, "ow", i, &expected));
         assert_int_equal(leati_desc_count(&weight.desc), leat_tensor_count(&expected));
         assert_true(leati_desc_bytes(&weight.desc) <= sizeof data);
-        leati_optimizer_weight_copy(c->model, i, data);
+        assert_int_equal(leati_optimizer_weight_copy(c->model, i, data, NULL), LEAT_OK);
         if (weight.desc.dtype == LEAT_I64) {
             int64_t iterations;
             memcpy(&iterations, data, sizeof iterations);
@@ -57,9 +57,9 @@ static void copy_state(const model_case *c, const char *group) {
         const leati_optimizer_weight weight = leati_optimizer_weight_at(c->model, i);
         const leat_tensor value =
             leat_tensor_view(weight.desc.dtype, weight.desc.rank, weight.desc.shape, from);
-        leati_optimizer_weight_copy(c->model, i, from);
+        assert_int_equal(leati_optimizer_weight_copy(c->model, i, from, NULL), LEAT_OK);
         assert_ok(leati_optimizer_weight_set(other.model, i, &value, &err), &err);
-        leati_optimizer_weight_copy(other.model, i, to);
+        assert_int_equal(leati_optimizer_weight_copy(other.model, i, to, NULL), LEAT_OK);
         assert_memory_equal(from, to, leati_desc_bytes(&weight.desc));
     }
     float a[LEATI_OPTIMIZER_MAX_SCALARS] = {0}, b[LEATI_OPTIMIZER_MAX_SCALARS] = {0};

@@ -57,6 +57,7 @@ static const cli_use fit_uses[] = {
     MAY(DIST_TIMEOUT),
     MAY(SYNC_BATCH_NORM),
     MAY(BF16_GRADIENTS),
+    MAY(SHARD_OPTIMIZER),
     MAY(INITIAL_EPOCH),
     MAY(VALIDATION_STEPS),
     MAY(VALIDATION_FREQ),

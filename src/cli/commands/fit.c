@@ -188,6 +188,7 @@ static leat_fit_options fit_options(fit_run *run) {
     options.validation_every = cli_number(a, CLI_VALIDATION_EVERY, 0);
     options.dist = run->ranks.dist;
     options.bf16_gradients = run->arguments.text[CLI_BF16_GRADIENTS] != NULL;
+    options.shard_optimizer = run->arguments.text[CLI_SHARD_OPTIMIZER] != NULL;
     options.sync_batch_norm = run->arguments.text[CLI_SYNC_BATCH_NORM] != NULL;
     bool with_leader = !cli_ranks_leads(&run->ranks) && a->text[CLI_OUT]; /* rank 0 writes the checkpoints */
     if (has_folder(run) || with_leader) options.checkpoints = &run->checkpoints;

@@ -133,6 +133,8 @@ typedef enum cli_value {
       "rank's part")                                                                                         \
     X(BF16_GRADIENTS, "--bf16-gradients", CLI_FLAG, NULL, 0, 0, NULL,                                        \
       "send gradients between ranks as bfloat16: half of the bytes, but only 8 significant bits")            \
+    X(SHARD_OPTIMIZER, "--shard-optimizer", CLI_FLAG, NULL, 0, 0, NULL,                                      \
+      "spread the optimizer's slots over the ranks: less memory on each, the same numbers")                  \
     X(NO_FOLD, "--no-fold", CLI_FLAG, NULL, 0, 0, NULL,                                                      \
       "in predictions, do not fold BatchNormalization into the weights of the convolution before it")        \
     X(DTYPE_POLICY, "--dtype-policy", CLI_TEXT, "POLICY", 0, 0, "MODEL's",                                   \

@@ -31,6 +31,7 @@ typedef struct leati_mpi_calls {
     /* Duplicates the communicator, and lets its errors be returned. */
     int (*connect)(leati_mpi *mpi, int *rank, int *size);
     int (*all_reduce)(leati_mpi *mpi, float *values, int count, leati_mpi_request *request);
+    /* mine NULL: the bytes of this rank are in their place. */
     int (*all_gather)(leati_mpi *mpi, const void *mine, int bytes, void *all, leati_mpi_request *request);
     /* Gives rank r the block number r of `mine`, of `bytes` bytes, and gets the blocks for this rank. */
     int (*all_to_all)(leati_mpi *mpi, const void *mine, int bytes, void *all, leati_mpi_request *request);

@@ -104,7 +104,8 @@ static int all_reduce(leati_mpi *mpi, float *values, int count, leati_mpi_reques
 
 static int all_gather(leati_mpi *mpi, const void *mine, int bytes, void *all, leati_mpi_request *request) {
     handle out, byte = constant(mpi, BYTE);
-    int code = CALL(Iallgather)(mine, bytes, byte, all, bytes, byte, handle_of(mpi->comm), &out);
+    int code =
+        CALL(Iallgather)(mine ? mine : IN_PLACE, bytes, byte, all, bytes, byte, handle_of(mpi->comm), &out);
     keep(&request->handle, out);
     return code;
 }

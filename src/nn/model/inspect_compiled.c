@@ -98,8 +98,7 @@ leat_status leat_model_optimizer_weight_get(const leat_model *model, int index, 
     LEATI_GIVEN(out, err);
     LEATI_TRY(describe(model, index, &weight, err));
     LEATI_TRY(check_room(&weight, out, err));
-    leati_optimizer_weight_copy(model, index, out->data);
-    return LEAT_OK;
+    return leati_optimizer_weight_copy(model, index, out->data, err);
 }
 
 leat_status leat_model_optimizer_weight_set(leat_model *model, int index, const leat_tensor *value,

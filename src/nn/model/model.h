@@ -53,8 +53,8 @@ typedef struct leati_optimizer_weight {
 
 int leati_optimizer_weight_count(const leat_model *model);
 leati_optimizer_weight leati_optimizer_weight_at(const leat_model *model, int index);
-/* Copies weight `index` to out, which must have room for it. */
-void leati_optimizer_weight_copy(const leat_model *model, int index, void *out);
+/* Copies weight `index` to out, which must have room for it.  Errors: LEAT_ENOTSUP other ranks have it. */
+leat_status leati_optimizer_weight_copy(const leat_model *model, int index, void *out, leat_error *err);
 /* Sets weight `index`.  Iterations may have any numeric type.  Errors: LEAT_ESHAPE, LEAT_EDTYPE. */
 leat_status leati_optimizer_weight_set(leat_model *model, int index, const leat_tensor *value,
                                        leat_error *err);

@@ -80,7 +80,7 @@ static char *slot_data(const leat_model *model, const part *p) {
            model->weights.entries[p->weight]->offset_bytes;
 }
 
-void leati_optimizer_weight_copy(const leat_model *model, int index, void *out) {
+leat_status leati_optimizer_weight_copy(const leat_model *model, int index, void *out, leat_error *err) {
     const part p = part_of(model, index);
     if (p.kind == PART_ITERATIONS) {
         memcpy(out, &model->iterations, sizeof(model->iterations));
@@ -90,6 +90,7 @@ void leati_optimizer_weight_copy(const leat_model *model, int index, void *out) 
         memcpy(out, &model->compiled.optimizer->m_schedule, sizeof(float));
     } else {
         const leati_optimizer_weight weight = leati_optimizer_weight_at(model, index);
+        if (p.kind != PART_SUM) LEATI_TRY(leati_weights_check_slots(&model->weights, err));
         size_t bytes = leati_desc_bytes(&weight.desc);
         if (p.in_use) {
             memcpy(out, slot_data(model, &p), bytes);
@@ -97,6 +98,7 @@ void leati_optimizer_weight_copy(const leat_model *model, int index, void *out) 
             memset(out, 0, bytes);
         }
     }
+    return LEAT_OK;
 }
 
 static leat_status read_whole(const leat_tensor *value, int64_t *out, leat_error *err) {

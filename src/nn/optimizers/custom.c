@@ -122,6 +122,7 @@ static void lower(const leati_optimizer *optimizer, leati_graph *g, const leati_
     const leat_optimizer_definition *d = optimizer->object->part->definition;
     for (int32_t i = 0; d->whole_weights && i < update_->weights->trainable_count; ++i) {
         const leati_weight *weight = update_->weights->entries[i];
+        if (!leati_share_has(&update_->share, weight)) continue;
         lower_range(optimizer, g, weight->offset_bytes, &weight->desc, s);
     }
     for (int i = 0; !d->whole_weights && i < update_->range_count; ++i) {
@@ -158,6 +159,7 @@ leat_status leati_custom_optimizer_fill(leati_part *part, leat_error *err) {
     custom->type = (leati_optimizer_type){.class_name = leati_bare_name(part->name),
                                           .fields = custom->fields,
                                           .lower = lower,
+                                          .by_weight = d->whole_weights,
                                           .is_new = true,
                                           .scalar_count = SCALAR_COUNT,
                                           .scalars = scalars};

@@ -66,12 +66,14 @@ static void lower_weight(const leati_optimizer_config *c, leati_graph *g, const 
 static void lower(const leati_optimizer *optimizer, leati_graph *g, const leati_update *update,
                   const leati_value *s) {
     for (int32_t i = 0; i < update->weights->trainable_count; ++i)
-        lower_weight(&optimizer->config, g, update->weights->entries[i], update->powers[i], s);
+        if (leati_share_has(&update->share, update->weights->entries[i]))
+            lower_weight(&optimizer->config, g, update->weights->entries[i], update->powers[i], s);
 }
 
 const leati_optimizer_type leati_optimizer_lamb = {.class_name = "Lamb",
                                                    .fields = fields,
                                                    .lower = lower,
+                                                   .by_weight = true,
                                                    .powers = LEATI_POWERS_SQUARE,
                                                    .is_new = true,
                                                    .slot_count = 2,

@@ -149,6 +149,7 @@ static void lower(const leati_optimizer *optimizer, leati_graph *g, const leati_
     const leati_optimizer_config *c = &optimizer->config;
     for (int32_t i = 0; i < update->weights->trainable_count; ++i) {
         const leati_weight *weight = update->weights->entries[i];
+        if (!leati_share_has(&update->share, weight)) continue;
         if (is_adams(c, update->weights, i))
             lower_adam(c, g, weight, update->powers[i], s);
         else
@@ -159,6 +160,7 @@ static void lower(const leati_optimizer *optimizer, leati_graph *g, const leati_
 const leati_optimizer_type leati_optimizer_muon = {.class_name = "Muon",
                                                    .fields = fields,
                                                    .lower = lower,
+                                                   .by_weight = true,
                                                    .powers = LEATI_POWERS_SQUARE,
                                                    .is_new = true,
                                                    .decays_itself = true,

@@ -55,6 +55,12 @@ typedef struct leati_optimizer_config {
  * computing it from their sum. */
 typedef enum leati_powers { LEATI_POWERS_NONE = 0, LEATI_POWERS_SQUARE, LEATI_POWERS_ABSOLUTE } leati_powers;
 
+/* The part of the slab of trainable weights that one of several ranks updates; zeroed: all of the slab, one process. */
+typedef struct leati_share {
+    size_t ranks;     /* number of ranks; 0: this is no share, but all */
+    size_t from, end; /* bytes of the slab */
+} leati_share;
+
 /* A range of the slab of trainable weights that one node updates. */
 typedef struct leati_update_range {
     size_t offset_bytes;
@@ -65,8 +71,9 @@ typedef struct leati_update_range {
 typedef struct leati_update {
     const leati_weights *weights;
     leati_value *powers; /* one per trainable weight, as in leati_update_range, of the weight's shape */
+    leati_share share;
     int range_count;
-    leati_update_range *ranges; /* all of the slab, in order */
+    leati_update_range *ranges; /* all of the share, in order */
 } leati_update;
 
 typedef struct leati_optimizer leati_optimizer;
@@ -99,6 +106,7 @@ typedef struct leati_optimizer_type {
     /* True if files of current Keras have this slot of a trainable weight; NULL: all slots of all weights. */
     bool (*has_slot)(const leati_optimizer_config *config, const leati_weights *weights, int32_t weight,
                      int slot);
+    bool by_weight; /* `lower` needs whole weights, as for their norms; otherwise elements are independent */
     bool decays_itself; /* `lower` applies the weight decay */
     double (*slot_preset)(const leati_optimizer_config *config, int slot);
     int32_t scalar_count;
@@ -156,16 +164,26 @@ void leati_optimizer_preset(const leati_optimizer *optimizer, leati_weights *wei
  * start of LEATI_SLAB_SCALARS before that batch.  They depend only on `iterations` and the configuration. */
 void leati_optimizer_scalars(leati_optimizer *optimizer, int64_t iterations, float *out);
 
+/* Returns the number of slabs, from LEATI_SLAB_SLOT0 on, of which a rank needs only its share: slots, and the moving
+ * average of the weights, but not the gradients' sum, which clipping reads as a whole. */
+int leati_optimizer_shared_slabs(const leati_optimizer *optimizer);
+/* Returns the share of a rank: whole weights if the optimizer or constraints need them, otherwise equal numbers of
+ * elements, and on the last rank also what remains.  The shares of all ranks, in their order, are the slab. */
+leati_share leati_optimizer_share(const leati_optimizer *optimizer, const leati_weights *weights, int rank,
+                                  int ranks);
+/* True if the weight belongs to the share. */
+bool leati_share_has(const leati_share *share, const leati_weight *weight);
+
 /* Adds the ops of a batch that changes no weights: the sum of the gradients, and the weights' moving average. */
 void leati_optimizer_accumulate(const leati_optimizer *optimizer, leati_graph *graph,
-                                const leati_weights *weights);
+                                const leati_weights *weights, const leati_share *share);
 /* Returns the first trainable weight with a gradient that is a list of rows which the update reads; -1: none. */
 int32_t leati_optimizer_reads_rows(const leati_optimizer *optimizer, const leati_graph *graph,
                                    const leati_weights *weights, const leati_value *gradients);
-/* Adds the ops of clipping, of the update of the trainable weights and of their moving average.  `gradients` has the
- * values that were stored to LEATI_SLAB_GRADIENTS, one per trainable weight. */
+/* Adds the ops of clipping and, for a share of the trainable weights, of the update and of the moving average.
+ * `gradients` has the values that were stored to LEATI_SLAB_GRADIENTS, one per trainable weight. */
 leat_status leati_optimizer_lower(const leati_optimizer *optimizer, leati_graph *graph,
                                   const leati_weights *weights, const leati_value *gradients,
-                                  leat_error *err);
+                                  const leati_share *share, leat_error *err);
 
 #endif

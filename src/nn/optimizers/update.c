@@ -30,6 +30,12 @@ static leati_value whole_slab(leati_graph *graph, leati_slab slab, const leati_w
     return slab_range(graph, slab, 0, (int64_t)(weights->trainable_bytes / sizeof(float)));
 }
 
+/* The share of the slab that this process updates. */
+static leati_value shared_slab(const context *c, leati_slab slab) {
+    const leati_share *share = &c->update.share;
+    return slab_range(c->graph, slab, share->from, (int64_t)((share->end - share->from) / sizeof(float)));
+}
+
 static leati_value gradient_of(const context *c, int32_t weight) {
     const leati_weight *entry = c->weights->entries[weight];
     return leati_graph_state(c->graph, LEATI_SLAB_GRADIENTS, entry->offset_bytes, &entry->desc);
@@ -237,9 +243,9 @@ static int32_t next_with_powers(const context *c, size_t from) {
     return found;
 }
 
-/* Divides the slab into the weights with powers and the ranges between them. */
+/* Divides the share into the weights with powers and the ranges between them.  Several ranks have no powers. */
 static void make_ranges(context *c) {
-    size_t from = 0;
+    size_t from = c->update.share.from;
     for (int32_t i = next_with_powers(c, 0); i >= 0; i = next_with_powers(c, from)) {
         const leati_weight *weight = c->weights->entries[i];
         size_t end = weight->offset_bytes + leati_desc_bytes(&weight->desc);
@@ -247,7 +253,7 @@ static void make_ranges(context *c) {
         add_range(c, weight->offset_bytes, end, c->update.powers[i]);
         from = end;
     }
-    add_range(c, from, c->weights->trainable_bytes, LEATI_NONE);
+    add_range(c, from, c->update.share.end, LEATI_NONE);
 }
 
 /* Adds the update of a range as one node. */
@@ -286,8 +292,8 @@ static leati_value weighted_sum(leati_graph *graph, leati_value a, leati_value x
 
 /* Updates the moving average of the weights, and replaces the weights by it in the steps that `overwrites` says. */
 static void update_average(const context *c, const leati_value *extra) {
-    leati_value w = whole_slab(c->graph, LEATI_SLAB_WEIGHTS, c->weights);
-    leati_value average = whole_slab(c->graph, leati_optimizer_average(c->optimizer), c->weights);
+    leati_value w = shared_slab(c, LEATI_SLAB_WEIGHTS);
+    leati_value average = shared_slab(c, leati_optimizer_average(c->optimizer));
     leati_value now =
         weighted_sum(c->graph, extra[LEATI_SCALAR_MOMENTUM], average, extra[LEATI_SCALAR_GAIN], w);
     leati_graph_store(c->graph, average, now);
@@ -297,7 +303,7 @@ static void update_average(const context *c, const leati_value *extra) {
 }
 
 static void decay(const context *c, leati_value share) {
-    leati_value w = whole_slab(c->graph, LEATI_SLAB_WEIGHTS, c->weights);
+    leati_value w = shared_slab(c, LEATI_SLAB_WEIGHTS);
     leati_graph_store(c->graph, w, leati_sub(c->graph, w, leati_mul(c->graph, w, share)));
 }
 
@@ -317,12 +323,14 @@ static void read_scalars(const context *c, leati_value *scalars) {
         scalars[i] = leati_graph_state(c->graph, LEATI_SLAB_SCALARS, (size_t)i * sizeof(float), &number);
 }
 
+/* Every rank clips all gradients, since norms need them; the rest is done for the share. */
 static void lower(context *c) {
     const leati_optimizer *optimizer = c->optimizer;
     const leati_optimizer_type *type = optimizer->type;
     leati_value scalars[LEATI_OPTIMIZER_MAX_SCALARS], *extra = scalars + type->scalar_count;
     if (leati_optimizer_batches(optimizer) > 1) average_gradients(c);
     clip(c);
+    if (c->update.share.from == c->update.share.end) return;
     make_ranges(c);
     if (type->lower || optimizer->config.use_ema) read_scalars(c, scalars);
     if (type->lower && !type->decays_itself && leati_optimizer_decays(optimizer))
@@ -332,22 +340,32 @@ static void lower(context *c) {
     if (optimizer->config.use_ema) update_average(c, extra);
 }
 
+static leati_share share_or_all(const leati_share *share, const leati_weights *weights) {
+    return share->ranks > 0 ? *share : (leati_share){.end = weights->trainable_bytes};
+}
+
 void leati_optimizer_accumulate(const leati_optimizer *optimizer, leati_graph *graph,
-                                const leati_weights *weights) {
-    const context c = {.optimizer = optimizer, .graph = graph, .weights = weights};
+                                const leati_weights *weights, const leati_share *share) {
+    const context c = {.optimizer = optimizer,
+                       .graph = graph,
+                       .weights = weights,
+                       .update = {.share = share_or_all(share, weights)}};
     leati_value scalars[LEATI_OPTIMIZER_MAX_SCALARS];
     leati_value sum = whole_slab(graph, leati_optimizer_accumulator(optimizer), weights);
     leati_graph_store(graph, sum, leati_add(graph, whole_slab(graph, LEATI_SLAB_GRADIENTS, weights), sum));
-    if (!optimizer->config.use_ema) return;
+    if (!optimizer->config.use_ema || c.update.share.from == c.update.share.end) return;
     read_scalars(&c, scalars);
     update_average(&c, scalars + optimizer->type->scalar_count);
 }
 
 leat_status leati_optimizer_lower(const leati_optimizer *optimizer, leati_graph *graph,
                                   const leati_weights *weights, const leati_value *gradients,
-                                  leat_error *err) {
+                                  const leati_share *share, leat_error *err) {
     size_t count = (size_t)weights->trainable_count;
-    context c = {.optimizer = optimizer, .graph = graph, .weights = weights, .update = {.weights = weights}};
+    context c = {.optimizer = optimizer,
+                 .graph = graph,
+                 .weights = weights,
+                 .update = {.weights = weights, .share = share_or_all(share, weights)}};
     c.rows = leati_calloc(count, sizeof *c.rows);
     c.update.powers = leati_calloc(count, sizeof *c.update.powers);
     c.update.ranges = leati_calloc(2 * count + 1, sizeof *c.update.ranges);

@@ -444,6 +444,7 @@ static void apply_constraints(context *c) {
     for (int32_t i = 0; i < c->model->weights.trainable_count; ++i) {
         const leati_weight *weight = c->model->weights.entries[i];
         if (weight->constraint.kind == LEATI_CONSTRAINT_NONE) continue;
+        if (c->spec->share.ranks > 0 && !leati_share_has(&c->spec->share, weight)) continue;
         leati_value w = weight_in(c, LEATI_SLAB_WEIGHTS, weight);
         leati_graph_store(c->graph, w, leati_constraint_lower(&weight->constraint, c->graph, w));
     }
@@ -454,9 +455,10 @@ static leat_status lower_update(context *c, const leati_value *gradients, leat_e
     const leati_weights *weights = &c->model->weights;
     leati_graph_label(c->graph, "optimizer");
     if (c->spec->phase == LEATI_PHASE_SUM)
-        leati_optimizer_accumulate(c->model->compiled.optimizer, c->graph, weights);
+        leati_optimizer_accumulate(c->model->compiled.optimizer, c->graph, weights, &c->spec->share);
     else
-        LEATI_TRY(leati_optimizer_lower(c->model->compiled.optimizer, c->graph, weights, gradients, err));
+        LEATI_TRY(leati_optimizer_lower(c->model->compiled.optimizer, c->graph, weights, gradients,
+                                        &c->spec->share, err));
     apply_constraints(c);
     return leati_graph_check(c->graph, err);
 }

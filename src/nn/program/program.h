@@ -38,6 +38,7 @@ typedef struct leati_program_spec {
      * are then shares, whose sums over the parts are those of the batch (decision 0702). */
     int64_t whole_batch;
     leati_norms norms;                 /* with whole_batch */
+    leati_share share;                 /* of an update: the weights that this rank updates */
     int32_t input_count, target_count; /* the model's inputs and outputs; target_count is 0 to predict */
     leati_desc inputs[LEATI_PROGRAM_MAX_OUTPUTS];
     leati_desc targets[LEATI_PROGRAM_MAX_OUTPUTS]; /* per output; rank -1: the output has no loss */

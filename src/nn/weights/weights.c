@@ -42,6 +42,7 @@ leat_status leati_weights_train(leati_weights *weights, int slot_count, int scal
     }
     bytes[LEATI_SLAB_SCALARS] = (size_t)scalar_count * sizeof(float);
     leati_weights_untrain(weights);
+    weights->are_slots_spread = false;
     for (int i = LEATI_SLAB_GRADIENTS; i < LEATI_SLAB_COUNT; ++i) {
         if (bytes[i] == 0) continue;
         weights->slab[i] = leati_calloc_aligned(bytes[i]);
@@ -52,6 +53,15 @@ leat_status leati_weights_train(leati_weights *weights, int slot_count, int scal
         leati_weights_changed(weights, (leati_slab)i);
     }
     return LEAT_OK;
+}
+
+leat_status leati_weights_check_slots(const leati_weights *weights, leat_error *err) {
+    if (!weights->are_slots_spread) return LEAT_OK;
+    return leati_fail(
+        err, LEAT_ENOTSUP,
+        "this rank does not have the whole state of the optimizer, which shard_optimizer has spread "
+        "over the ranks: rank 0 has it in hooks of epochs and after fit; compile the model again "
+        "to train it here with a new optimizer");
 }
 
 size_t leati_weights_slab_bytes(const leati_weights *weights) {

@@ -46,6 +46,8 @@ typedef struct leati_weights {
     void *slab[LEATI_SLAB_COUNT]; /* host memory: leati_weights_slab returns it with the newest values */
     leati_mirror *mirror;         /* borrowed; NULL: no device has a copy */
     size_t state_bytes;
+    /* The optimizer's slots are spread over the ranks of a fit, and this rank does not have all of them. */
+    bool are_slots_spread;
     int32_t count; /* all weights, in Keras's order of model.weights: trainable ones, then the others */
     leati_weight **entries;  /* borrowed from the layers */
     const char **names;      /* "dense_1/kernel:0", owned */
@@ -63,6 +65,9 @@ void leati_weights_changed(const leati_weights *weights, leati_slab slab);
 
 /* Allocates zeroed slabs for gradients, slots and scalars, in place of the previous ones. */
 leat_status leati_weights_train(leati_weights *weights, int slot_count, int scalar_count, leat_error *err);
+
+/* Checks that this process has all slots of the optimizer.  Errors: LEAT_ENOTSUP they are spread over ranks. */
+leat_status leati_weights_check_slots(const leati_weights *weights, leat_error *err);
 
 /* Frees what training needs: all slabs but those of weights and states. */
 void leati_weights_untrain(leati_weights *weights);

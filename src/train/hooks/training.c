@@ -153,12 +153,18 @@ static bool is_called(const leat_training *training, leati_hook hook) {
     return training->called & bit_of(hook);
 }
 
-/* After a hook of a batch, only a callback of rank 0 can have something to tell: the progress bar and the history, which
+/* After a hook of a batch, only a callback of rank 0 can have something to tell: progress bar and history, which
  * have such hooks, too, never fail and change nothing. */
 static bool is_of_batch(leati_hook hook) {
     return hook == LEATI_HOOK_on_train_batch_begin || hook == LEATI_HOOK_on_train_batch_end ||
            hook == LEATI_HOOK_on_test_batch_begin || hook == LEATI_HOOK_on_test_batch_end ||
            hook == LEATI_HOOK_on_predict_batch_begin || hook == LEATI_HOOK_on_predict_batch_end;
+}
+
+/* In hooks of batches, which are called too often, rank 0 cannot save the optimizer. */
+static leat_status collect(leat_training *training, leati_hook hook, leat_error *err) {
+    const bool collects = training->collect && is_called(training, hook) && !is_of_batch(hook);
+    return collects ? training->collect(training, err) : LEAT_OK;
 }
 
 /* Gives the histories of all ranks the logs of rank 0, to which callbacks such as ReduceLROnPlateau have added. */
@@ -169,6 +175,7 @@ static leat_status share_logs(leat_training *training, leat_status status, leat_
 
 leat_status leati_training_call(leat_training *training, leati_hook hook, int64_t index, leat_logs *logs,
                                 leat_error *err) {
+    LEATI_TRY(collect(training, hook, err));
     leat_status status = call_callbacks(training, hook, index, logs, err);
     if (training->sync && training->dist->size > 1 && hook == LEATI_HOOK_on_epoch_end)
         LEATI_TRY(share_logs(training, status, logs, err));

@@ -39,6 +39,8 @@ struct leat_training {
     leat_status (*sync)(leat_training *training, leat_status status, leat_error *err);
     /* With sync: the same after a hook of a batch, by one message of rank 0. */
     leat_status (*follow)(leat_training *training, leat_status status, leat_error *err);
+    /* With sync: gives rank 0 all slots of a spread optimizer, before a callback may read them. */
+    leat_status (*collect)(leat_training *training, leat_error *err);
     uint32_t called; /* with sync: the hooks that callbacks of rank 0 have, a bit for each leati_hook */
     leat_dist *dist; /* with sync: the ranks; borrowed */
     uint64_t synced_version; /* with sync: the version of the weights of rank 0 after the last hook */

@@ -205,7 +205,8 @@ static leat_status run_epochs(leati_fit_loop *loop, leat_error *err) {
 
 /* Saves what was reached if there was no batch for a step: the data may be mended before the fit continues. */
 static void save_after_failure(leati_fit_loop *loop, leat_status status) {
-    if (status != LEAT_OK && loop->failed_between_steps && loop->position.steps > 0)
+    const bool is_spread = loop->parallel.shards.dist != NULL; /* rank 0 does not have all slots */
+    if (status != LEAT_OK && loop->failed_between_steps && !is_spread && loop->position.steps > 0)
         (void)leati_fit_checkpoint_last(loop, NULL);
 }
 
@@ -221,6 +222,7 @@ leat_status leati_fit_run(leati_fit_loop *loop, leat_error *err) {
     save_after_failure(loop, status);
     if (status == LEAT_OK) status = leati_fit_checkpoint_last(loop, err);
     LEATI_TRY(status);
+    LEATI_TRY(leati_shards_collect(&loop->parallel.shards, err));
     leati_optimizer_finish(loop->model);
     return leati_training_call(&loop->training, LEATI_HOOK_on_train_end, 0, logs, err);
 }

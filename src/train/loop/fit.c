@@ -229,7 +229,8 @@ static leat_status prepare(leati_fit_loop *loop, leat_model *model, fit_task *ta
     LEATI_TRY(check_options(model, task->sequence, options, err));
     leat_training *training = &loop->training;
     const leati_parallel_options parallel = {.joins_norms = options->sync_batch_norm != 0,
-                                             .bf16 = options->bf16_gradients != 0};
+                                             .bf16 = options->bf16_gradients != 0,
+                                             .shards = options->shard_optimizer != 0};
     const bool leads =
         leat_dist_rank(options->dist) == 0; /* the other ranks call no hooks and print nothing */
     if (leads)
@@ -255,6 +256,8 @@ static leat_status prepare(leati_fit_loop *loop, leat_model *model, fit_task *ta
         training->follow = leati_training_follow;
         LEATI_TRY(leati_parallel_init(&loop->parallel, training->dist, model, LEATI_TRAIN, &parallel, err));
         loop->parallel.requested = &training->requested;
+        loop->parallel.synced_version = &training->synced_version;
+        if (loop->parallel.shards.dist) training->collect = leati_fit_collect;
     }
     return leati_training_name(training, options->validation != NULL, err);
 }

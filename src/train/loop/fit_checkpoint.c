@@ -124,26 +124,31 @@ static bool has_finite_weights(leati_fit_loop *loop) {
     return false;
 }
 
+/* Begins a checkpoint on rank 0 if one is due.  All ranks make this call. */
 static leat_status begin_if_idle(leati_fit_loop *loop, leat_error *err) {
     leati_writer *writer = loop->checkpoints.writer;
-    if (!loop->checkpoints.due || (writer && !leati_writer_is_idle(writer))) return LEAT_OK;
-    log_failure(loop);
-    return has_finite_weights(loop) ? begin(loop, err) : LEAT_OK;
+    bool begins = loop->checkpoints.due && !(writer && !leati_writer_is_idle(writer));
+    if (begins) log_failure(loop);
+    begins = begins && has_finite_weights(loop);
+    LEATI_TRY(leati_fit_collect_if(loop, begins, err));
+    return begins ? begin(loop, err) : LEAT_OK;
 }
 
 leat_status leati_fit_checkpoint_step(leati_fit_loop *loop, leat_error *err) {
     leati_fit_checkpoints *checkpoints = &loop->checkpoints;
     const leat_checkpoint_options *options = &checkpoints->options;
-    if (!writes(loop)) return LEAT_OK;
+    if (!options->folder) return LEAT_OK;
+    if (!writes(loop)) return leati_fit_collect_if(loop, false, err);
     if (options->every_steps > 0 && loop->position.steps % options->every_steps == 0) checkpoints->due = true;
     if (options->every_ms > 0 && (leati_now_ns() - checkpoints->started_ns) / 1000000 >= options->every_ms)
         checkpoints->due = true;
-    return checkpoints->due ? begin_if_idle(loop, err) : LEAT_OK;
+    return begin_if_idle(loop, err);
 }
 
 leat_status leati_fit_checkpoint_epoch(leati_fit_loop *loop, leat_error *err) {
     const leat_checkpoint_options *options = &loop->checkpoints.options;
-    if (!writes(loop)) return LEAT_OK;
+    if (!options->folder) return LEAT_OK;
+    if (!writes(loop)) return leati_fit_collect_if(loop, false, err);
     if (options->every_epochs > 0 && loop->position.epoch % options->every_epochs == 0)
         loop->checkpoints.due = true;
     /* Otherwise a fit that continues from an older checkpoint would replace the best model by a worse one. */
@@ -161,10 +166,13 @@ static bool is_worth_saving(const leati_fit_loop *loop) {
 leat_status leati_fit_checkpoint_last(leati_fit_loop *loop, leat_error *err) {
     leati_fit_checkpoints *checkpoints = &loop->checkpoints;
     leat_error why = {0};
-    if (!writes(loop)) return LEAT_OK;
+    if (!checkpoints->options.folder) return LEAT_OK;
+    if (!writes(loop)) return leati_fit_collect_if(loop, false, err);
     if (checkpoints->writer) leati_writer_wait(checkpoints->writer);
     log_failure(loop);
-    if (!is_worth_saving(loop) || !has_finite_weights(loop)) return LEAT_OK;
+    const bool begins = is_worth_saving(loop) && has_finite_weights(loop);
+    LEATI_TRY(leati_fit_collect_if(loop, begins, err));
+    if (!begins) return LEAT_OK;
     leat_status status = begin(loop, &why);
     if (status == LEAT_OK) status = leati_writer_result(checkpoints->writer, &why);
     if (status == LEAT_OK) return LEAT_OK;

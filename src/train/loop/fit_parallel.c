@@ -17,7 +17,7 @@ leat_status leati_fit_agree(leati_fit_loop *loop, leat_status status, leat_error
 
 /* ---- What must be the same on all ranks ---- */
 
-enum { trait_count = 21 };
+enum { trait_count = 22 };
 
 static int64_t hash_classes(const leat_fit_options *options) {
     uint64_t hash = leati_hash_start;
@@ -40,6 +40,7 @@ static void list_traits(const leati_fit_loop *loop, leati_trait out[trait_count]
         {"--deterministic", loop->model->deterministic, false},
         {"--sync-batch-norm (sync_batch_norm)", o->sync_batch_norm != 0, false},
         {"--bf16-gradients (bf16_gradients)", o->bf16_gradients != 0, false},
+        {"--shard-optimizer (shard_optimizer)", o->shard_optimizer != 0, false},
         {"the seed", (int64_t)o->seed, false},
         {"the number of epochs", o->epochs, false},
         {"initial_epoch", o->initial_epoch, false},
@@ -92,11 +93,29 @@ leat_status leati_fit_share_weights(leati_fit_loop *loop, leat_error *err) {
     const leati_weights *weights = &loop->model->weights;
     if (!dist || dist->size == 1) return LEAT_OK;
     LEATI_TRY(leati_share_slab(dist, loop->model, LEATI_SLAB_WEIGHTS, weights->bytes, err));
-    for (int i = LEATI_SLAB_SLOT0; i < LEATI_SLAB_SCALARS; ++i)
+    leati_shards *shards = &loop->parallel.shards;
+    const leat_status slots = dist->rank == 0 ? leati_weights_check_slots(weights, err) : LEAT_OK;
+    LEATI_TRY(leati_parallel_agree(dist, slots, err));
+    LEATI_TRY(leati_shards_spread(shards, err));
+    const int spread = shards->dist ? leati_optimizer_shared_slabs(loop->model->compiled.optimizer) : 0;
+    for (int i = LEATI_SLAB_SLOT0 + spread; i < LEATI_SLAB_SCALARS; ++i)
         LEATI_TRY(leati_share_slab(dist, loop->model, (leati_slab)i, weights->trainable_bytes, err));
+    if (!shards->dist) loop->model->weights.are_slots_spread = false;
     ++loop->model->weights_version;
     double rate = leat_model_learning_rate(loop->model);
     LEATI_TRY(leati_dist_broadcast(dist, &rate, sizeof rate, 0, err));
     leat_model_set_learning_rate(loop->model, rate);
     return leati_dist_broadcast(dist, &loop->model->iterations, sizeof loop->model->iterations, 0, err);
+}
+
+leat_status leati_fit_collect(leat_training *training, leat_error *err) {
+    leati_fit_loop *loop = training->loop;
+    return leati_shards_collect(&loop->parallel.shards, err);
+}
+
+leat_status leati_fit_collect_if(leati_fit_loop *loop, bool saves, leat_error *err) {
+    if (!loop->parallel.shards.dist) return LEAT_OK;
+    uint8_t told = saves;
+    LEATI_TRY(leati_dist_broadcast(loop->options->dist, &told, sizeof told, 0, err));
+    return told ? leati_shards_collect(&loop->parallel.shards, err) : LEAT_OK;
 }

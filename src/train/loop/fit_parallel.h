@@ -17,4 +17,9 @@ leat_status leati_fit_share_checkpoint(struct leati_fit_loop *loop, leat_error *
 /* Copies weights and optimizer state of rank 0 to all ranks. */
 leat_status leati_fit_share_weights(struct leati_fit_loop *loop, leat_error *err);
 
+/* With an optimizer that is spread over the ranks: gives rank 0 all slots.  leati_fit_collect implements the member
+ * collect of leat_training; leati_fit_collect_if does it if rank 0 saves a checkpoint, which it tells the others. */
+leat_status leati_fit_collect(leat_training *training, leat_error *err);
+leat_status leati_fit_collect_if(struct leati_fit_loop *loop, bool saves, leat_error *err);
+
 #endif

@@ -87,14 +87,18 @@ leat_status leati_parallel_init(leati_parallel *p, leat_dist *dist, leat_model *
     p->times = leati_calloc((size_t)dist->size, sizeof *p->times);
     p->before = leati_calloc(floats ? floats : 1, sizeof(float));
     p->moving = leati_calloc(floats ? floats : 1, sizeof(float));
-    if (p->mine && p->all && p->sums && p->times && p->before && p->moving) return LEAT_OK;
-    return leati_fail_memory(err, (size_t)dist->size * (HEAD + block) * sizeof(double),
-                             "the measures of the ranks");
+    if (!p->mine || !p->all || !p->sums || !p->times || !p->before || !p->moving)
+        return leati_fail_memory(err, (size_t)dist->size * (HEAD + block) * sizeof(double),
+                                 "the measures of the ranks");
+    const bool shards = options && options->shards && dist->size > 1 && model->weights.trainable_bytes > 0 &&
+                        leati_optimizer_shared_slabs(model->compiled.optimizer) > 0;
+    return shards ? leati_shards_init(&p->shards, dist, model, err) : LEAT_OK;
 }
 
 void leati_parallel_fini(leati_parallel *p) {
     leati_tree_fini(&p->tree);
     leati_exchanges_fini(&p->exchanges);
+    leati_shards_fini(&p->shards);
     leati_free(p->mine);
     leati_free(p->all);
     leati_free(p->sums);
@@ -395,7 +399,16 @@ static leat_status sum_gradients(run *r, leat_error *err) {
     return leati_dist_broadcast(p->dist, p->moving, r->written * sizeof *p->moving, 0, err);
 }
 
-/* Makes the update by the sum of the gradients: the same one on every rank. */
+/* Gives all ranks the weights that each has updated.  Only the function of a custom optimizer can fail on one rank. */
+static leat_status join_weights(leati_parallel *p, leat_status status, leat_error *err) {
+    if (!p->shards.dist) return status;
+    if (p->model->compiled.optimizer->object) status = leati_parallel_agree(p->dist, status, err);
+    LEATI_TRY(status);
+    ++*p->synced_version;
+    return leati_shards_join(&p->shards, err);
+}
+
+/* Makes the update by the sum of the gradients: the same one on every rank, or each rank that of its share. */
 static leat_status update(run *r, leat_error *err) {
     const leati_parallel_batch *b = r->batch;
     const leati_compiled_step *step = NULL;
@@ -407,8 +420,9 @@ static leat_status update(run *r, leat_error *err) {
         ++r->p->model->iterations;
         return LEAT_OK;
     }
+    spec.share = leati_shards_begin(&r->p->shards);
     LEATI_TRY(leati_trainer_step(b->trainer, &spec, b->threads, &step, err));
-    return leati_trainer_run(b->trainer, step, r->pointers, b->seed, err);
+    return join_weights(r->p, leati_trainer_run(b->trainer, step, r->pointers, b->seed, err), err);
 }
 
 /* Every rank makes these requests, even if its part of the batch fails. */

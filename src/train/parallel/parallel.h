@@ -8,6 +8,7 @@
 #include "leat/trace.h"
 #include "train/parallel/buckets.h"
 #include "train/parallel/exchanges.h"
+#include "train/parallel/shards.h"
 #include "train/parallel/tree.h"
 #include "train/step/binding.h"
 #include "train/step/meter.h"
@@ -57,6 +58,8 @@ typedef struct leati_parallel {
     bool knows_exchanges, exchanges_in_steps;   /* after the first training step: its plan has exchanges */
     size_t written;           /* floats of `moving`, after the first training step of several ranks */
     leati_dist_request mixed; /* their sum over the ranks */
+    leati_shards shards;      /* the optimizer's slots, with options->shards */
+    uint64_t *synced_version; /* borrowed: as leat_training has it; it follows the weights that shards join */
     bool *requested;          /* borrowed: leat_model_stop_training was called on a rank; set by each batch */
     leat_trace *trace;        /* of a fit, borrowed; NULL: none */
 } leati_parallel;
@@ -80,6 +83,7 @@ typedef struct leati_parallel_batch {
 typedef struct leati_parallel_options {
     bool joins_norms; /* all normalizations are synchronized, not only those with `synchronized` */
     bool bf16;        /* gradients travel as bfloat16 */
+    bool shards;      /* the optimizer's slots are spread over the ranks */
 } leati_parallel_options;
 
 /* Checks that several ranks can run the model in this mode.  leati_parallel_fini also frees what a failure leaves.

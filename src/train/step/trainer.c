@@ -350,6 +350,8 @@ leat_status leati_trainer_step(leati_trainer *trainer, const leati_program_spec 
     leati_program_spec spec = *shapes;
     if (spec.part_of_step != LEATI_STEP_GRADIENTS)
         spec.phase = leati_program_phase(trainer->model, spec.mode);
+    if (spec.mode == LEATI_TRAIN && spec.part_of_step != LEATI_STEP_GRADIENTS && spec.share.ranks == 0)
+        LEATI_TRY(leati_weights_check_slots(&trainer->model->weights, err));
     leati_compiled_step *step = find_step(trainer, &spec, threads);
     LEATI_TRY(update_slabs(trainer, &step, err));
     *out = step;
