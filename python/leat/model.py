@@ -171,6 +171,7 @@ class Model(ModelContents, ModelFiles):
         timeout: Optional[float] = None,
         check_finite: bool = False,
         comm=None,
+        shard_optimizer: bool = False,
     ) -> History:
         """Trains the model, like keras.Model.fit, and returns its History.
 
@@ -190,6 +191,8 @@ class Model(ModelContents, ModelFiles):
         bad_batch, retries, timeout (seconds), check_finite: what happens to batches that fail; a Feed has its own.
         comm: a communicator of mpi4py, all of whose ranks make this call: each computes a part of every batch, and all
         end with the same weights and history.  Callbacks are called, and progress is printed, on rank 0.
+        shard_optimizer: with comm, each rank keeps the optimizer's state for its share of the weights only: less memory,
+        the same numbers.  Afterwards rank 0 has the whole state; the other ranks do not.
 
         An exception of the data or of a callback, or KeyboardInterrupt, ends training and is raised as itself; the
         model then has the weights of the last step, and `model.history` what was recorded.
@@ -258,6 +261,7 @@ class Model(ModelContents, ModelFiles):
                 int(timeout * 1000) if timeout and workers and not opened.in_python else 0,
                 bool(check_finite),
                 _ranks.describe(comm),
+                bool(shard_optimizer),
             )
             self._stop = False
             self.history = history

@@ -105,6 +105,7 @@ class Model:
         timeout: Optional[float] = None,
         check_finite: bool = False,
         comm: Any = None,
+        shard_optimizer: bool = False,
     ) -> History: ...
     def evaluate(
         self,

@@ -120,14 +120,14 @@ static int read_checkpoints(fit_arguments *a) {
 static int fit_read(fit_arguments *a, PyObject *args) {
     long long epochs = 1, first = 0, steps = 0, validation_steps = 0, freq = 1, window = 0, deadline = 0;
     unsigned long long seed = 0;
-    int processes = 0, shuffle = 0, skip = 0, finite = 0;
+    int processes = 0, shuffle = 0, skip = 0, finite = 0, shards = 0;
     leat_fit_options *o = &a->options;
     *a = (fit_arguments){.options = leat_fit_options_default()};
-    if (!PyArg_ParseTuple(args, "OOOOOOLLLiLLiiipiiLKpiLpO", &a->data, &a->validation, &a->callbacks,
+    if (!PyArg_ParseTuple(args, "OOOOOOLLLiLLiiipiiLKpiLpOp", &a->data, &a->validation, &a->callbacks,
                           &a->class_weight, &a->checkpoints, &a->validation_epochs, &epochs, &first, &steps,
                           &o->verbose, &validation_steps, &freq, &o->max_queue_size, &o->workers,
                           &o->validation_workers, &processes, &o->threads, &shuffle, &window, &seed, &skip,
-                          &o->faults.retries, &deadline, &finite, &a->comm))
+                          &o->faults.retries, &deadline, &finite, &a->comm, &shards))
         return -1;
     o->epochs = epochs;
     o->initial_epoch = first;
@@ -141,6 +141,7 @@ static int fit_read(fit_arguments *a, PyObject *args) {
     o->faults.bad_batch = skip ? LEAT_BAD_BATCH_SKIP : LEAT_BAD_BATCH_FAIL;
     o->faults.deadline_ms = deadline;
     o->faults.check_finite = finite;
+    o->shard_optimizer = shards;
     if (class_weights_read(&a->weights, a->class_weight) != 0) return -1;
     o->output_class_weights = a->weights.outputs;
     o->output_class_weight_count = a->weights.count;

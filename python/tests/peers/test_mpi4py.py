@@ -29,16 +29,18 @@ MODEL = """{"class_name": "Sequential", "config": {"name": "m", "layers": [
 {"class_name": "Dense", "config": {"name": "b", "units": 1}}]}}"""
 
 
-def train(comm):
-    """Trains, evaluates and predicts; returns what all ranks must agree on, and the epochs that a callback has seen."""
+def train(comm, shards=False):
+    """Trains, with `shards` by an optimizer whose state is spread over the ranks, evaluates and predicts; returns what all
+    ranks must agree on, and the epochs that a callback has seen."""
     seen = []
     x = numpy.random.RandomState(1).rand(50, 4).astype("f4")
     y = x.sum(1, keepdims=True)
     model = leat.Model.from_json(MODEL)
     model.initialize(seed=3)
-    model.compile("sgd", "mse")
+    model.compile("adam", "mse")
     callback = leat.callbacks.LambdaCallback(on_epoch_end=lambda epoch, logs: seen.append(epoch))
-    history = model.fit(x, y, batch_size=16, epochs=3, verbose=0, threads=1, callbacks=[callback], comm=comm)
+    options = dict(batch_size=16, epochs=3, verbose=0, threads=1, callbacks=[callback])
+    history = model.fit(x, y, comm=comm, shard_optimizer=shards, **options)
     loss = model.evaluate(x, y, batch_size=16, threads=1, verbose=0, comm=comm)
     predictions = model.predict(x, batch_size=16, threads=1, comm=comm)
     return [numpy.array(history.history["loss"]), numpy.array(loss), predictions, *model.get_weights()], seen
@@ -51,8 +53,8 @@ def rank():
     world = MPI.COMM_WORLD
     alone, _ = train(None)
     part = world.Split(0 if world.rank == 0 else 1)
-    for comm in (world, part, world):
-        together, seen = train(comm)
+    for comm, shards in ((world, False), (part, True), (world, True)):
+        together, seen = train(comm, shards)
         for a, b in zip(together, alone):
             numpy.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
         assert seen == ([0, 1, 2] if comm.rank == 0 else []), seen
