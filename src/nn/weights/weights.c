@@ -5,6 +5,17 @@
 #include "base/error.h"
 #include "base/memory.h"
 
+static void free_slab(leati_weights *weights, int i) {
+    leati_free(weights->slots[i] ? weights->slots[i] : weights->slab[i]);
+    weights->slots[i] = weights->slab[i] = NULL;
+}
+
+/* Large slots are not resident before they are written: a rank that does not own them never writes them. */
+static void *alloc_slots(leati_weights *weights, int i, size_t bytes) {
+    weights->slots[i] = leati_calloc(1, bytes + LEATI_ALIGNMENT);
+    return (void *)leati_align((uintptr_t)weights->slots[i]);
+}
+
 void leati_weights_fini(leati_weights *weights) {
     for (int32_t i = 0; weights->names && i < weights->count; ++i)
         leati_free((void *)(uintptr_t)weights->names[i]);
@@ -12,7 +23,7 @@ void leati_weights_fini(leati_weights *weights) {
     leati_free(weights->names);
     leati_free(weights->order);
     leati_free(weights->lent);
-    for (int i = 0; i < LEATI_SLAB_COUNT; ++i) leati_free(weights->slab[i]);
+    for (int i = 0; i < LEATI_SLAB_COUNT; ++i) free_slab(weights, i);
     *weights = (leati_weights){0};
 }
 
@@ -28,8 +39,7 @@ void leati_weights_changed(const leati_weights *weights, leati_slab slab) {
 
 void leati_weights_untrain(leati_weights *weights) {
     for (int i = LEATI_SLAB_GRADIENTS; i < LEATI_SLAB_COUNT; ++i) {
-        leati_free(weights->slab[i]);
-        weights->slab[i] = NULL;
+        free_slab(weights, i);
         if (weights->mirror) weights->mirror->ahead[i] = false;
     }
 }
@@ -45,7 +55,8 @@ leat_status leati_weights_train(leati_weights *weights, int slot_count, int scal
     weights->are_slots_spread = false;
     for (int i = LEATI_SLAB_GRADIENTS; i < LEATI_SLAB_COUNT; ++i) {
         if (bytes[i] == 0) continue;
-        weights->slab[i] = leati_calloc_aligned(bytes[i]);
+        const bool is_slot = i >= LEATI_SLAB_SLOT0 && i < LEATI_SLAB_SCALARS;
+        weights->slab[i] = is_slot ? alloc_slots(weights, i, bytes[i]) : leati_calloc_aligned(bytes[i]);
         if (!weights->slab[i]) {
             leati_weights_untrain(weights);
             return leati_fail_memory(err, bytes[i], "gradients and the optimizer's slots");

@@ -43,8 +43,9 @@ typedef struct leati_mirror {
 typedef struct leati_weights {
     size_t bytes, trainable_bytes;
     bool *lent; /* the caller has a view of the weights, and may write through the view at any time */
-    void *slab[LEATI_SLAB_COUNT]; /* host memory: leati_weights_slab returns it with the newest values */
-    leati_mirror *mirror;         /* borrowed; NULL: no device has a copy */
+    void *slab[LEATI_SLAB_COUNT];  /* host memory: leati_weights_slab returns it with the newest values */
+    void *slots[LEATI_SLAB_COUNT]; /* the allocations in which the slabs of the optimizer's slots lie */
+    leati_mirror *mirror;          /* borrowed; NULL: no device has a copy */
     size_t state_bytes;
     /* The optimizer's slots are spread over the ranks of a fit, and this rank does not have all of them. */
     bool are_slots_spread;
