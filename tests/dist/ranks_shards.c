@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "dist/dist.h"
+#include "leat/custom.h"
 #include "leat/rng.h"
 #include "leat/train.h"
 #include "nn/model/model.h"
@@ -52,6 +53,8 @@ static const shard_case cases[] = {
     NEW("Adam", "\"learning_rate\": 0.01, \"gradient_accumulation_steps\": 3, \"global_clipnorm\": 0.1"),
     NEW("SGD",
         "\"learning_rate\": 0.1, \"momentum\": 0.5, \"use_ema\": true, \"gradient_accumulation_steps\": 2"),
+    NEW("Apart", "\"learning_rate\": 0.05, \"weight_decay\": 0.01"),
+    NEW("Whole", "\"learning_rate\": 0.05"),
     {OPTIMIZER("Adam", "\"learning_rate\": 0.05"), MAX_NORM, "keras2"},
     {OPTIMIZER("Lamb", "\"learning_rate\": 0.05, \"use_ema\": true"), MAX_NORM, "keras3"},
 };
@@ -76,6 +79,45 @@ static void make_data(void) {
     for (int i = 0; i < SAMPLES; ++i) labels[i * CLASSES + i % CLASSES] = 1;
 }
 
+/* ---- Custom optimizers ---- */
+
+static leat_registry *registry;
+static int fails_on = -1; /* the rank whose function fails, in step 3 */
+
+/* Both need the slot.  The one with whole weights divides by the largest gradient of the weight. */
+static leat_status update(const leat_optimizer_call *call, leat_error *err) {
+    const bool *is_whole = call->user;
+    float largest = *is_whole ? 1e-3f : 1.0f;
+    if (leat_dist_rank(dist) == fails_on && call->iterations == 3)
+        return leat_error_set(err, LEAT_EUSER, "this share is cursed");
+    for (int64_t i = 0; *is_whole && i < call->count; ++i) largest = fmaxf(largest, fabsf(call->gradient[i]));
+    for (int64_t i = 0; i < call->count; ++i) {
+        call->slots[0][i] = 0.8f * call->slots[0][i] + call->gradient[i] / largest;
+        call->weight[i] -= (float)call->learning_rate * call->slots[0][i];
+    }
+    return LEAT_OK;
+}
+
+static void register_optimizers(void) {
+    static const char *const slots[] = {"velocity", NULL};
+    static const char *const names[] = {"Apart", "Whole"};
+    static bool is_whole[] = {false, true};
+    leat_error err = {0};
+    check(leat_registry_create(&registry, &err), &err);
+    for (int i = 0; i < 2; ++i) {
+        leat_optimizer_definition definition = leat_optimizer_definition_default();
+        definition.name = names[i];
+        definition.slots = slots;
+        definition.user = &is_whole[i];
+        definition.whole_weights = is_whole[i];
+        definition.learning_rate = 0.05;
+        definition.update = update;
+        check(leat_registry_add_optimizer(registry, &definition, &err), &err);
+    }
+}
+
+/* ---- Models ---- */
+
 static leat_model *make(const shard_case *c, int units) {
     char text[1024];
     leat_model *model = NULL;
@@ -93,7 +135,7 @@ static leat_model *make(const shard_case *c, int units) {
     options.optimizer = c->optimizer;
     options.arithmetic = c->arithmetic;
     options.loss = "categorical_crossentropy";
-    check(leat_model_from_json(&model, text, &err), &err);
+    check(leat_model_from_json_with(&model, text, registry, &err), &err);
     check(leat_model_initialize(model, 5, &err), &err);
     check(leat_model_compile(model, &options, &err), &err);
     leat_model_set_deterministic(model, exact);
@@ -159,7 +201,8 @@ static leat_status end_batch(void *user, leat_training *training, int64_t index,
     return LEAT_OK;
 }
 
-static void train(leat_model *model, bool shards, saved files[2]) {
+/* Returns the status of the fit, and *files if it is LEAT_OK. */
+static leat_status fit(leat_model *model, bool shards, saved files[2], leat_error *err) {
     leat_array input = {.tensor = leat_tensor_view(LEAT_F32, 2, (int64_t[]){SAMPLES, FEATURES}, features)};
     leat_array target = {.tensor = leat_tensor_view(LEAT_F32, 2, (int64_t[]){SAMPLES, CLASSES}, labels)};
     const leat_arrays arrays = {.inputs = &input, .input_count = 1, .targets = &target, .target_count = 1};
@@ -170,7 +213,6 @@ static void train(leat_model *model, bool shards, saved files[2]) {
                               .on_train_batch_end = end_batch,
                               .on_epoch_end = end_epoch};
     leat_callback *const callbacks[] = {&callback};
-    leat_error err = {0};
     options.epochs = EPOCHS;
     options.verbose = 0;
     options.threads = 1;
@@ -179,12 +221,19 @@ static void train(leat_model *model, bool shards, saved files[2]) {
     options.callback_count = 1;
     options.shard_optimizer = shards;
     options.dist = dist;
-    check(leat_model_fit(model, &arrays, BATCH, &options, NULL, &err), &err);
+    leat_status status = leat_model_fit(model, &arrays, BATCH, &options, NULL, err);
     files[0] = saves.file;
+    if (status != LEAT_OK) return status;
     if (leat_dist_rank(dist) == 0)
         save(model, &files[1]);
     else if (shards)
         require_refusal(model);
+    return LEAT_OK;
+}
+
+static void train(leat_model *model, bool shards, saved files[2]) {
+    leat_error err = {0};
+    check(fit(model, shards, files, &err), &err);
 }
 
 static void compare_weights(const leat_model *a, const leat_model *b) {
@@ -240,6 +289,24 @@ static size_t resident(const leat_model *model) {
     return count * page;
 }
 
+/* A custom optimizer that fails on one rank ends all ranks, in the words of that rank. */
+static void check_failure(void) {
+    static const shard_case apart = {OPTIMIZER("Apart", ""), "", "keras3"};
+    char expected[32];
+    leat_error err = {0};
+    saved files[2] = {{0}};
+    leat_model *model = make(&apart, 13);
+    now = "a failure";
+    fails_on = leat_dist_size(dist) - 1;
+    snprintf(expected, sizeof expected, "rank %d (host ", fails_on);
+    if (fit(model, true, files, &err) != LEAT_EUSER || !strstr(err.message, "cursed") ||
+        !strstr(err.message, expected))
+        fail(err.message);
+    fails_on = -1;
+    release(files);
+    leat_model_destroy(&model);
+}
+
 /* Rank 0 has all slots after a fit, the others have only their share. */
 static void check_memory(void) {
     static const shard_case adam = {OPTIMIZER("Adam", "\"learning_rate\": 0.01"), "", "keras2"};
@@ -261,8 +328,11 @@ int main(int argc, char **argv) {
     exact = argc > 1 && strcmp(argv[1], "exact") == 0;
     check(leat_dist_open(&dist, NULL, &err), &err);
     make_data();
+    register_optimizers();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) try_case(&cases[i]);
     check_memory();
+    check_failure();
+    leat_registry_destroy(&registry);
     if (leat_dist_rank(dist) == 0) printf("%d ranks share their optimizers\n", leat_dist_size(dist));
     leat_dist_close(&dist);
     return 0;
