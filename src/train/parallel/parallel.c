@@ -404,8 +404,15 @@ static leat_status join_weights(leati_parallel *p, leat_status status, leat_erro
     if (!p->shards.dist) return status;
     if (p->model->compiled.optimizer->object) status = leati_parallel_agree(p->dist, status, err);
     LEATI_TRY(status);
+    const int64_t start = leati_now_ns();
     ++*p->synced_version;
-    return leati_shards_join(&p->shards, err);
+    LEATI_TRY(leati_shards_join(&p->shards, err));
+    const int64_t end = leati_now_ns();
+    p->exposed_ns += end - start;
+    if (p->trace)
+        leati_trace_span(p->trace, leati_trace_lane(p->trace, "training", "parts"), "gather weights", start,
+                         end, -1, -1);
+    return LEAT_OK;
 }
 
 /* Makes the update by the sum of the gradients: the same one on every rank, or each rank that of its share. */
