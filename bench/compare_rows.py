@@ -41,13 +41,28 @@ def rl_rows():
 
 
 def beside_rows():
-    """Steps while another process keeps a core busy, as a worker that makes batches does."""
-    return [row(name + "-beside", title + ", beside a busy process", step(model, batch), [], unit="ms", scale=1e-3, beside=1,
-                settings=settings)
-            for name, title, model, batch, settings in (
+    """Steps while one or two other processes always compute, as workers that make batches do."""
+    return [row("%s-beside%s" % (name, "" if count == 1 else "-%d" % count), "%s, beside %s" % (
+                title, "a busy process" if count == 1 else "two busy processes"), step(model, batch), [("best", 1.5)], unit="ms",
+                scale=1e-3, beside=count, settings=settings)
+            for count in (1, 2) for name, title, model, batch, settings in (
                 ("mlp-train-1024", "MLP, Adam step 1024", "mlp", 1024, BOTH),
                 ("lstm-train-64", "LSTM, Adam step 64", "lstm", 64, BOTH),
                 ("cnn-train-64", "CNN, Adam step 64", "cnn", 64, NHWC))]
+
+
+def sequence_rows():
+    """Other layers of sequences: an Adam step and a prediction.  torch.compile helps only where PyTorch has no kernel."""
+    found = []
+    for name, title in (("gru", "GRU(64) x 64 steps"), ("rnn", "SimpleRNN(64) x 64 steps"),
+                        ("bilstm", "Bidirectional(LSTM(64)) x 64 steps"), ("convlstm", "ConvLSTM2D(16), 8 pictures of 32x32x4"),
+                        ("conv1d", "Conv1D(64, 5) twice, 128 steps of 16"), ("embedding", "Embedding of 100,000 words, 64 of them")):
+        compiled = [dict(setting, compile=True) for setting in BOTH["torch"]] if name in ("convlstm", "conv1d", "embedding") else []
+        found.append(row(name + "-train-64", title + ", Adam step 64", step(name, 64), [("best", 2)], unit="ms", scale=1e-3,
+                         peers=("torch", "keras3"), settings={"torch": BOTH["torch"] + compiled}))
+        found.append(row(name + "-predict-1", title + ", predict 1", predict(name, 1), [("best", 2)], peers=("torch", "keras3"),
+                         settings={"torch": SMALL["torch"] + compiled[:1]}))
+    return found
 
 
 ROWS = [
@@ -81,7 +96,7 @@ ROWS = [
         settings=NHWC, flops=RESNET, unit="ms", scale=1e-3),
     row("cnn-epoch", "CNN, an epoch of 60,000 by 64, from files", step("cnn", 64, mode="epoch"), [("best", 1.35)],
         goals_avx512=[("best", 1.8)], settings=EPOCH, flops=938 * 3 * 64 * CNN, unit="s", scale=938e-6),
-] + beside_rows() + rl_rows() + [
+] + sequence_rows() + beside_rows() + rl_rows() + [
     row("start", "from the process's start to the end of the first CNN step", step("cnn", 64, mode="first"), [("keras", 25)],
         unit="ms", scale=1e-3, settings=BOTH),
     row("start-memory", "  its peak memory", step("cnn", 64, mode="first"), [("keras", 5)], unit="MiB", figure="mib",

@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Measures the time of one prediction with a leat_predictor:
- *     bench_predict MODEL BATCH [--threads N] [--seconds S] [--streaming] [--on-batch] [--weights F]
- * MODEL is mlp (64-128-128-4), lstm (64 steps of 8 features, 64 units, 4 outputs), cnn (28x28x1: conv32, conv64,
- * pool, dense 128, dense 10), empty (4 numbers passed through: the cost of the call itself), or a model's file.
- * --streaming: one time step per call.  --on-batch: leat_model_predict_on_batch instead.  --weights: how the predictor
- * keeps the weights (f32, bf16 or int8).  It prints one JSON object:
- * ns of a prediction, median, p99, least, and the mean of consecutive predictions without reading the clock
- * (clock_ns) in between. */
+ *     bench_predict MODEL BATCH [--threads N] [--seconds S] [--streaming] [--on-batch] [--weights F] [--cpu]
+ * MODEL is one of those of models.h or a model's file.  --streaming: one time step per call.  --on-batch:
+ * leat_model_predict_on_batch instead.  --weights: how the predictor keeps the weights (f32, bf16 or int8).  --cpu: the
+ * CPU time of all threads.  It prints one JSON object: ns of a prediction, median, p99, least, and, unless --cpu is
+ * given, the mean of consecutive predictions without reading the clock (clock_ns) in between; and peak memory. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "leat/leat.h"
+#include "models.h"
 
 enum { most_samples = 1 << 20, most_inputs = 16, in_a_row = 64 };
 
@@ -21,7 +19,8 @@ typedef struct bench {
     long batch;
     int threads;
     double seconds;
-    bool streaming, on_batch;
+    bool streaming, on_batch, cpu;
+    bench_sample sample;
     leat_model *model;
     leat_predictor *predictor;
     leat_array inputs[most_inputs];
@@ -31,10 +30,8 @@ typedef struct bench {
     double row_ns, clock_ns;
 } bench;
 
-static int64_t now_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+static int64_t now_ns(const bench *b) {
+    return (int64_t)bench_now_ns(b->cpu);
 }
 
 static int by_value(const void *a, const void *b) {
@@ -42,47 +39,11 @@ static int by_value(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-static leat_node *build(leat_builder *g, const char *name, leat_node **input) {
-    if (strcmp(name, "empty") == 0) {
-        *input = leat_input(g, (int64_t[]){4}, 1);
-        return leat_activation(*input, "linear");
-    }
-    if (strcmp(name, "mlp") == 0) {
-        *input = leat_input(g, (int64_t[]){64}, 1);
-        return leat_dense(leat_dense(leat_dense(*input, 128, "relu"), 128, "relu"), 4, NULL);
-    }
-    if (strcmp(name, "lstm") == 0) {
-        *input = leat_input(g, (int64_t[]){64, 8}, 2);
-        return leat_dense(leat_lstm(*input, 64, false), 4, NULL);
-    }
-    *input = leat_input(g, (int64_t[]){28, 28, 1}, 3);
-    leat_node *x = leat_conv2d(leat_conv2d(*input, 32, 3, "relu"), 64, 3, "relu");
-    return leat_dense(leat_dense(leat_flatten(leat_max_pooling2d(x, 2)), 128, "relu"), 10, "softmax");
-}
-
-static leat_status make_model(bench *b, leat_error *err) {
-    leat_builder *g = NULL;
-    leat_node *input = NULL;
-    bool known = strcmp(b->name, "empty") == 0 || strcmp(b->name, "mlp") == 0 ||
-                 strcmp(b->name, "lstm") == 0 || strcmp(b->name, "cnn") == 0;
-    if (!known) return leat_model_load(&b->model, b->name, err);
-    leat_status status = leat_builder_create(&g, err);
-    if (status != LEAT_OK) return status;
-    leat_node *output = build(g, b->name, &input);
-    return leat_model_create(&b->model, &g, &input, 1, &output, 1, err);
-}
-
-/* Fills the inputs with numbers in [0, 1), which become 0 where integers are expected. */
 static bool fill_inputs(bench *b) {
-    leat_rng rng = leat_rng_for(1, 0, 0);
     for (int i = 0; i < b->input_count; ++i) {
         leat_tensor tensor = leat_predictor_input(b->predictor, i);
-        int64_t count = leat_tensor_count(&tensor);
-        float *data = calloc((size_t)count, leat_dtype_bytes(tensor.dtype));
-        if (!data) return false;
-        for (int64_t k = 0; tensor.dtype == LEAT_F32 && k < count; ++k)
-            data[k] = (float)leat_rng_uniform(&rng);
-        tensor.data = data;
+        tensor.data = bench_random_inputs(&b->sample, (size_t)leat_tensor_count(&tensor));
+        if (!tensor.data) return false;
         b->inputs[i] = (leat_array){.tensor = tensor};
     }
     return true;
@@ -94,7 +55,7 @@ static leat_status prepare(bench *b, leat_error *err) {
     options.threads = b->threads;
     options.streaming = b->streaming;
     leat_status status = leat_weights_format_parse(&options.weights_format, b->weights, err);
-    if (status == LEAT_OK) status = make_model(b, err);
+    if (status == LEAT_OK) status = bench_model(&b->model, b->name, NULL, &b->sample, err);
     if (status != LEAT_OK) return status;
     leat_model_set_threads(b->model, b->threads);
     b->input_count = leat_model_input_count(b->model);
@@ -118,21 +79,22 @@ static leat_status measure(bench *b, leat_error *err) {
     leat_status status = LEAT_OK;
     int64_t rows = 0, start, spent = 0;
     for (int i = 0; status == LEAT_OK && i < in_a_row; ++i) status = once(b, err);
-    int64_t end = now_ns() + (int64_t)(b->seconds / 2 * 1e9);
-    while (status == LEAT_OK && b->count < most_samples && (b->count < 5 || now_ns() < end)) {
-        start = now_ns();
+    int64_t end = now_ns(b) + (int64_t)(b->seconds / 2 * 1e9);
+    while (status == LEAT_OK && b->count < most_samples && (b->count < 5 || now_ns(b) < end)) {
+        start = now_ns(b);
         status = once(b, err);
-        b->samples[b->count++] = now_ns() - start;
+        b->samples[b->count++] = now_ns(b) - start;
     }
-    for (end = now_ns() + (int64_t)(b->seconds / 2 * 1e9); status == LEAT_OK && now_ns() < end; ++rows) {
-        start = now_ns();
+    end = now_ns(b) + (int64_t)(b->seconds / 2 * 1e9);
+    for (; status == LEAT_OK && !b->cpu && now_ns(b) < end; ++rows) {
+        start = now_ns(b);
         for (int i = 0; status == LEAT_OK && i < in_a_row; ++i) status = once(b, err);
-        spent += now_ns() - start;
+        spent += now_ns(b) - start;
     }
     b->row_ns = rows ? (double)spent / (double)rows / in_a_row : 0;
-    start = now_ns();
-    for (int i = 0; i < 10000; ++i) (void)now_ns();
-    b->clock_ns = (double)(now_ns() - start) / 10001;
+    start = now_ns(b);
+    for (int i = 0; i < 10000; ++i) (void)now_ns(b);
+    b->clock_ns = (double)(now_ns(b) - start) / 10001;
     qsort(b->samples, (size_t)b->count, sizeof b->samples[0], by_value);
     return status;
 }
@@ -147,6 +109,8 @@ static bool parse(bench *b, int argc, char **argv) {
             b->streaming = true;
         else if (strcmp(argv[i], "--on-batch") == 0)
             b->on_batch = true;
+        else if (strcmp(argv[i], "--cpu") == 0)
+            b->cpu = true;
         else if (strcmp(argv[i], "--weights") == 0 && more)
             b->weights = argv[++i];
         else if (strcmp(argv[i], "--threads") == 0 && more)
@@ -164,7 +128,7 @@ int main(int argc, char **argv) {
     leat_error err = {0};
     if (!parse(&b, argc, argv)) {
         fputs("usage: bench_predict MODEL BATCH [--threads N] [--seconds S] [--streaming] [--on-batch] "
-              "[--weights f32|bf16|int8]\n",
+              "[--weights f32|bf16|int8] [--cpu]\n",
               stderr);
         return 2;
     }
@@ -173,14 +137,15 @@ int main(int argc, char **argv) {
     if (status == LEAT_OK)
         printf("{\"model\": \"%s\", \"call\": \"%s\", \"weights\": \"%s\", \"batch\": %ld, \"threads\": %d, "
                "\"median_ns\": %lld, "
-               "\"p99_ns\": %lld, \"min_ns\": %lld, \"mean_ns\": %.0f, \"clock_ns\": %.0f, \"runs\": %d}\n",
+               "\"p99_ns\": %lld, \"min_ns\": %lld, \"mean_ns\": %.0f, \"clock_ns\": %.0f, \"runs\": %d, "
+               "\"peak_mib\": %.0f}\n",
                b.name,
                b.on_batch    ? "predict_on_batch"
                : b.streaming ? "streaming"
                              : "predictor",
                b.weights, b.batch, b.threads, (long long)b.samples[b.count / 2],
                (long long)b.samples[(int64_t)b.count * 99 / 100], (long long)b.samples[0], b.row_ns,
-               b.clock_ns, b.count);
+               b.clock_ns, b.count, bench_peak_mib());
     if (status != LEAT_OK) fprintf(stderr, "bench_predict: %s\n", err.message);
     for (int i = 0; i < b.input_count; ++i) free(b.inputs[i].tensor.data);
     leat_predictor_destroy(&b.predictor);

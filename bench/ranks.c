@@ -192,18 +192,20 @@ static void print_steps(const wishes *w, const same_batch *s, const leat_verdict
     free(us);
 }
 
-static void make_batch(same_batch *s, const wishes *w, const leat_model *model, const int64_t *shape,
-                       int rank, leat_batch_spec *spec) {
+static void make_batch(same_batch *s, const wishes *w, const leat_model *model, const bench_sample *sample,
+                       leat_batch_spec *spec) {
     const int64_t classes = leat_model_output_shape(model, 0).shape[1];
     int64_t elements = 1;
     leat_error err = {0};
-    for (int i = 0; i < rank; ++i) elements *= shape[i];
-    s->x = bench_random_numbers((size_t)(w->batch * elements));
+    for (int i = 0; i < sample->rank; ++i) elements *= sample->shape[i];
+    s->x = bench_random_inputs(sample, (size_t)(w->batch * elements));
     s->y = bench_random_numbers((size_t)(w->batch * classes));
     s->end_us = calloc((size_t)w->steps + 1, sizeof *s->end_us);
     if (!s->x || !s->y || !s->end_us) _Exit(1);
     spec->batch_size = w->batch;
-    check(leat_batch_spec_add(spec, LEAT_PART_INPUT, NULL, LEAT_F32, rank, shape, &err), &err);
+    check(leat_batch_spec_add(spec, LEAT_PART_INPUT, NULL, sample->words ? LEAT_I32 : LEAT_F32, sample->rank,
+                              sample->shape, &err),
+          &err);
     check(leat_batch_spec_add(spec, LEAT_PART_TARGET, NULL, LEAT_F32, 1, &classes, &err), &err);
 }
 
@@ -212,8 +214,7 @@ static int step(const wishes *w) {
     leat_model *model = NULL;
     leat_error err = {0};
     leat_history *history = NULL;
-    int64_t shape[4] = {0};
-    int rank = 0;
+    bench_sample sample = {0};
     same_batch same = {.steps = w->steps};
     leat_sequence sequence = leat_sequence_default();
     leat_fit_options options = leat_fit_options_default();
@@ -224,8 +225,8 @@ static int step(const wishes *w) {
         check(bench_emulate(&dist, &w->network, &err), &err);
         same.emulated = dist;
     }
-    check(bench_model(&model, w->model, NULL, shape, &rank, &err), &err);
-    make_batch(&same, w, model, shape, rank, &sequence.spec);
+    check(bench_model(&model, w->model, NULL, &sample, &err), &err);
+    make_batch(&same, w, model, &sample, &sequence.spec);
     sequence.user = &same;
     sequence.length = length;
     sequence.get = get;

@@ -27,7 +27,7 @@ def newest():
         cells = [cell.strip() for cell in row.strip("|").split("|")]
         if row.startswith("| work |") and found:
             break
-        if len(cells) == 8 and cells[0] in ROWS and cells[0] not in found:
+        if len(cells) in (8, 9) and cells[0] in ROWS and cells[0] not in found:
             peer, figure = cells[3].rsplit(" ", 1)
             found[cells[0]] = (cells[1], float(cells[2]), peer, float(figure), cells[5], cells[6])
     missing = [row for row in ROWS if row not in found]

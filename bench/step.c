@@ -1,28 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Measures the time of one training step or one prediction through the public interface:
- *     bench_step MODEL train|predict|first|fit BATCH [THREADS [SECONDS [POLICY]]]
- * MODEL is mlp (64-128-128-4), lstm (64 steps of 8 features, 64 units, 4 outputs), cnn (28x28x1: conv32, conv64,
- * pool, dense 128, dense 10) or least (4 numbers to 4, almost no arithmetic), trained by Adam; or the file of a model
- * with one input and one output, trained by SGD with momentum.  THREADS 0: leat's choice.  It prints one JSON object:
- * median, quartiles and fastest in us, and peak memory.  `first` makes one training step and ends.  `fit` measures a
+ *     bench_step MODEL train|predict|first|fit BATCH [THREADS [SECONDS [POLICY]]] [--cpu]
+ * MODEL is one of those of models.h, trained by Adam; or the file of a model with one input and one output, trained by
+ * SGD with momentum.  THREADS 0: leat's choice.  It prints one JSON object: median, quartiles and fastest in us (with
+ * --cpu of the CPU time of all threads), and peak memory.  `first` makes one training step and ends.  `fit` measures a
  * step of leat_model_fit with a metric and a callback: the total, computing, waiting for data, and the rest of the
  * loop.  bench/compare runs this program. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <time.h>
 
 #include "leat/leat.h"
 #include "models.h"
 
 enum { most_samples = 1 << 20 };
-
-static double now_us(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
-}
 
 static int by_value(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
@@ -36,27 +27,35 @@ static leat_status once(leat_model *model, bool train, const leat_arrays *arrays
 }
 
 static void report(const char *name, const char *mode, long batch, double *samples, int count) {
-    struct rusage usage;
-    getrusage(RUSAGE_SELF, &usage);
     qsort(samples, (size_t)count, sizeof *samples, by_value);
     printf("{\"model\": \"%s\", \"mode\": \"%s\", \"batch\": %ld, \"median_us\": %.2f, \"q1_us\": %.2f, "
            "\"q3_us\": %.2f, "
            "\"min_us\": %.2f, \"rounds\": %d, \"peak_mib\": %.0f}\n",
            name, mode, batch, samples[count / 2], samples[count / 4], samples[count * 3 / 4], samples[0],
-           count, (double)usage.ru_maxrss / 1024);
+           count, bench_peak_mib());
 }
 
-static leat_status measure(leat_model *model, bool train, const leat_arrays *arrays, double seconds,
-                           double *samples, int *count, leat_error *err) {
+typedef struct arguments {
+    const char *name, *mode;
+    long batch;
+    int threads;
+    double seconds;
+    const char *policy;
+    bool cpu;
+} arguments;
+
+static leat_status measure(leat_model *model, const arguments *a, const leat_arrays *arrays, double *samples,
+                           int *count, leat_error *err) {
+    const bool train = strcmp(a->mode, "train") == 0;
     for (int i = 0; i < 3; ++i) {
         leat_status status = once(model, train, arrays, err);
         if (status != LEAT_OK) return status;
     }
-    double end = now_us() + seconds * 1e6;
-    for (*count = 0; *count < most_samples && (*count < 5 || now_us() < end); ++*count) {
-        double start = now_us();
+    double end = bench_now_ns(false) + a->seconds * 1e9;
+    for (*count = 0; *count < most_samples && (*count < 5 || bench_now_ns(false) < end); ++*count) {
+        double start = bench_now_ns(a->cpu);
         leat_status status = once(model, train, arrays, err);
-        samples[*count] = now_us() - start;
+        samples[*count] = (bench_now_ns(a->cpu) - start) / 1e3;
         if (status != LEAT_OK) return status;
     }
     return LEAT_OK;
@@ -113,22 +112,16 @@ static leat_status fit(leat_model *model, const char *name, leat_array *inputs, 
     return status;
 }
 
-typedef struct arguments {
-    const char *name, *mode;
-    long batch;
-    int threads;
-    double seconds;
-} arguments;
-
-static leat_status run(leat_model *model, const arguments *a, const int64_t *shape, int rank,
-                       leat_error *err) {
+static leat_status run(leat_model *model, const arguments *a, const bench_sample *sample, leat_error *err) {
     bool fits = strcmp(a->mode, "fit") == 0, first = strcmp(a->mode, "first") == 0;
     int64_t dims[5] = {fits ? a->batch * batches : a->batch}, elements = dims[0];
     int64_t classes = leat_model_output_shape(model, 0).shape[1];
-    for (int i = 0; i < rank; ++i) elements *= dims[i + 1] = shape[i];
-    float *x = bench_random_numbers((size_t)elements), *y = bench_random_numbers((size_t)(dims[0] * classes));
+    for (int i = 0; i < sample->rank; ++i) elements *= dims[i + 1] = sample->shape[i];
+    void *x = bench_random_inputs(sample, (size_t)elements);
+    float *y = bench_random_numbers((size_t)(dims[0] * classes));
     double *samples = malloc(most_samples * sizeof *samples);
-    leat_array inputs = {.tensor = leat_tensor_view(LEAT_F32, rank + 1, dims, x)};
+    leat_array inputs = {
+        .tensor = leat_tensor_view(sample->words ? LEAT_I32 : LEAT_F32, sample->rank + 1, dims, x)};
     leat_array targets = {.tensor = leat_tensor_view(LEAT_F32, 2, (int64_t[]){dims[0], classes}, y)};
     leat_arrays arrays = {&inputs, &targets, NULL, 1, 1, 0};
     leat_status status = LEAT_ENOMEM;
@@ -137,8 +130,7 @@ static leat_status run(leat_model *model, const arguments *a, const int64_t *sha
     if (x && y && samples) {
         status = fits    ? fit(model, a->name, &inputs, &targets, a->batch, a->threads, a->seconds, err)
                  : first ? once(model, true, &arrays, err)
-                         : measure(model, strcmp(a->mode, "train") == 0, &arrays, a->seconds, samples, &count,
-                                   err);
+                         : measure(model, a, &arrays, samples, &count, err);
         if (status == LEAT_OK && !fits && !first) report(a->name, a->mode, a->batch, samples, count);
     }
     free(x);
@@ -147,23 +139,35 @@ static leat_status run(leat_model *model, const arguments *a, const int64_t *sha
     return status;
 }
 
+static bool parse(arguments *a, int argc, char **argv) {
+    if (argc > 1 && strcmp(argv[argc - 1], "--cpu") == 0) {
+        a->cpu = true;
+        --argc;
+    }
+    if (argc < 4 || argc > 7) return false;
+    a->name = argv[1];
+    a->mode = argv[2];
+    a->batch = strtol(argv[3], NULL, 10);
+    a->threads = argc > 4 ? (int)strtol(argv[4], NULL, 10) : 0;
+    a->seconds = argc > 5 ? strtod(argv[5], NULL) : 3;
+    a->policy = argc > 6 ? argv[6] : NULL;
+    return true;
+}
+
 int main(int argc, char **argv) {
-    if (argc < 4) {
-        fprintf(stderr, "usage: bench_step mlp|lstm|cnn|least|FILE train|predict|first|fit BATCH [THREADS "
-                        "[SECONDS [POLICY]]]\n");
+    arguments a = {0};
+    if (!parse(&a, argc, argv)) {
+        fprintf(stderr, "usage: bench_step MODEL train|predict|first|fit BATCH [THREADS [SECONDS [POLICY]]] "
+                        "[--cpu]\n");
         return 2;
     }
     leat_error err = {0};
     leat_model *model = NULL;
-    int64_t shape[4] = {0};
-    int rank = 0;
-    arguments a = {argv[1], argv[2], strtol(argv[3], NULL, 10), 0, 3};
-    if (argc > 4) a.threads = (int)strtol(argv[4], NULL, 10);
-    if (argc > 5) a.seconds = strtod(argv[5], NULL);
+    bench_sample sample = {0};
     const char *metrics = strcmp(a.mode, "fit") == 0 ? "mae" : NULL;
-    leat_status status = bench_model(&model, a.name, metrics, shape, &rank, &err);
-    if (status == LEAT_OK && argc > 6) status = leat_model_set_dtype_policy(model, argv[6], &err);
-    if (status == LEAT_OK) status = run(model, &a, shape, rank, &err);
+    leat_status status = bench_model(&model, a.name, metrics, &sample, &err);
+    if (status == LEAT_OK && a.policy) status = leat_model_set_dtype_policy(model, a.policy, &err);
+    if (status == LEAT_OK) status = run(model, &a, &sample, &err);
     if (status != LEAT_OK) fprintf(stderr, "bench_step: %s\n", err.message);
     leat_model_destroy(&model);
     return status == LEAT_OK ? 0 : 1;

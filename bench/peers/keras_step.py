@@ -20,16 +20,28 @@ tensorflow.config.threading.set_inter_op_parallelism_threads(threads)
 CURRENT = int(keras.__version__.split(".")[0]) >= 3
 LAYERS = {"mlp": lambda: [layers.Dense(128, activation="relu"), layers.Dense(128, activation="relu"), layers.Dense(4)],
           "lstm": lambda: [layers.LSTM(64), layers.Dense(4)],
+          "gru": lambda: [layers.GRU(64, reset_after=True), layers.Dense(4)],
+          "rnn": lambda: [layers.SimpleRNN(64), layers.Dense(4)],
+          "bilstm": lambda: [layers.Bidirectional(layers.LSTM(64)), layers.Dense(4)],
+          "convlstm": lambda: [layers.ConvLSTM2D(16, 3, padding="same"), layers.GlobalAveragePooling2D(), layers.Dense(4)],
+          "conv1d": lambda: [layers.Conv1D(64, 5, activation="relu"), layers.Conv1D(64, 5, activation="relu"),
+                             layers.GlobalMaxPooling1D(), layers.Dense(4)],
+          "embedding": lambda: [layers.Embedding(100000, 64), layers.GlobalAveragePooling1D(), layers.Dense(4)],
           "stream": lambda: [layers.LSTM(64, stateful=True)],
           "cnn": lambda: [layers.Conv2D(32, 3, activation="relu"), layers.Conv2D(64, 3, activation="relu"),
                           layers.MaxPooling2D(2), layers.Flatten(), layers.Dense(128, activation="relu"),
                           layers.Dense(10, activation="softmax")]}
-SHAPES = {"mlp": (64,), "lstm": (64, 8), "stream": (1, 8), "cnn": (28, 28, 1), "resnet50": (224, 224, 3)}
+SHAPES = {"mlp": (64,), "lstm": (64, 8), "gru": (64, 8), "rnn": (64, 8), "bilstm": (64, 8), "convlstm": (8, 32, 32, 4),
+          "conv1d": (128, 16), "embedding": (64,), "stream": (1, 8), "cnn": (28, 28, 1), "resnet50": (224, 224, 3)}
+CLASSIFIERS = ("cnn", "resnet50")
 
 
 def make(wishes):
     name = wishes["model"]
-    if name == "resnet50":
+    if name.endswith(".json"):
+        with open(name) as file:
+            model = keras.models.model_from_json(file.read())
+    elif name == "resnet50":
         model = keras.applications.resnet50.ResNet50(weights=None)
     elif name == "stream":
         start = x = layers.Input(batch_shape=(1,) + SHAPES[name])
@@ -41,17 +53,19 @@ def make(wishes):
         for layer in LAYERS[name]():
             x = layer(x)
         model = keras.models.Model(start, x)
-    optimizer = keras.optimizers.SGD(0.01, momentum=0.9) if name == "resnet50" else keras.optimizers.Adam()
+    large = name == "resnet50" or name.endswith(".json")
+    optimizer = keras.optimizers.SGD(0.01, momentum=0.9) if large else keras.optimizers.Adam()
     more = {"jit_compile": bool(wishes.get("jit"))} if CURRENT else {}
-    model.compile(optimizer=optimizer, loss="mse" if name in ("mlp", "lstm", "stream") else "sparse_categorical_crossentropy",
-                  **more)
+    model.compile(optimizer=optimizer, loss="sparse_categorical_crossentropy" if large or name in CLASSIFIERS else "mse", **more)
     return model
 
 
-def data(wishes):
+def data(wishes, shape):
     name, batch = wishes["model"], wishes["batch"]
-    x = numpy.random.rand(batch, *SHAPES[name]).astype("float32")
-    if name in ("mlp", "lstm"):
+    x = numpy.random.rand(batch, *shape).astype("float32")
+    if name == "embedding":
+        x = numpy.random.randint(0, 100000, (batch,) + shape).astype("int32")
+    if name in SHAPES and name not in CLASSIFIERS:
         return x, numpy.random.rand(batch, 4).astype("float32")
     return x, numpy.random.randint(0, 10, (batch,)).astype("int32")
 
@@ -60,7 +74,7 @@ def predictor(model, x, wishes):
     if not CURRENT:
         return lambda: model.predict_on_batch(x)
     compiled = tensorflow.function(lambda a: model(a, training=False), jit_compile=bool(wishes.get("jit")),
-                                   input_signature=[tensorflow.TensorSpec(x.shape, tensorflow.float32)])
+                                   input_signature=[tensorflow.TensorSpec(x.shape, x.dtype)])
     return lambda: compiled(tensorflow.constant(x)).numpy()
 
 
@@ -105,11 +119,12 @@ def epoch(wishes):
 def measure(wishes):
     if wishes["mode"] == "epoch":
         return epoch(wishes)
-    model, (x, y) = make(wishes), data(wishes)
+    model = make(wishes)
+    x, y = data(wishes, tuple(model.input_shape[1:]))
     if wishes["mode"] == "first":
         return float(model.train_on_batch(x, y))
     once = (lambda: model.train_on_batch(x, y)) if wishes["mode"] == "train" else predictor(model, x, wishes)
-    return serving.median_us(once, wishes.get("seconds", 1))
+    return serving.median_us(once, wishes.get("seconds", 1), cpu=bool(wishes.get("cpu")))
 
 
 if __name__ == "__main__":

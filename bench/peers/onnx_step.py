@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures ONNX Runtime: predictions of the MLP, of the LSTM, and of one step of the LSTM with its state as input and output."""
+"""Measures ONNX Runtime: predictions of the MLP, of the LSTM, of one step of the LSTM with its state as input and output,
+and of a model in a file."""
 import numpy
 import onnx
 import onnxruntime
@@ -14,15 +15,19 @@ def weight(name, *shape):
     return numpy_helper.from_array((rng.random(shape, dtype="float32") - 0.5) / 4, name)
 
 
+def session_of(model, threads):
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+
+
 def session(nodes, inputs, outputs, weights, threads):
     values = [[helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in side]
               for side in (inputs, outputs)]
     model = helper.make_model(helper.make_graph(nodes, "work", *values, weights),
                               opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     onnx.checker.check_model(model)
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    return session_of(model.SerializeToString(), threads)
 
 
 def mlp(threads):
@@ -48,17 +53,29 @@ def lstm(steps, threads):
     return session(nodes, list(shapes.items()), outputs, weights, threads), shapes
 
 
-def measure(wishes):
-    made, shapes = mlp(wishes["threads"]) if wishes["model"] == "mlp" else lstm(
+def saved(path, batch, threads):
+    """A model's file, whose first dimension is the batch."""
+    made = session_of(path, threads)
+    return made, {x.name: (batch,) + tuple(x.shape[1:]) for x in made.get_inputs()}
+
+
+def made_of(wishes):
+    if wishes["model"].endswith(".onnx"):
+        return saved(wishes["model"], wishes["batch"], wishes["threads"])
+    return mlp(wishes["threads"]) if wishes["model"] == "mlp" else lstm(
         1 if wishes["mode"] == "stream" else 64, wishes["threads"])
-    feed = {name: numpy.zeros(shape, "float32") if name != "x" else rng.random(shape, dtype="float32")
+
+
+def measure(wishes):
+    made, shapes = made_of(wishes)
+    feed = {name: numpy.zeros(shape, "float32") if name in ("h0", "c0") else rng.random(shape, dtype="float32")
             for name, shape in shapes.items()}
 
     def once():
         found = made.run(None, feed)
         if wishes["mode"] == "stream":
             feed["h0"], feed["c0"] = found
-    return serving.median_us(once, wishes.get("seconds", 1))
+    return serving.median_us(once, wishes.get("seconds", 1), cpu=bool(wishes.get("cpu")))
 
 
 if __name__ == "__main__":

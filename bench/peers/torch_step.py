@@ -4,10 +4,12 @@ request says, threads, channels_last, torch.compile, DataLoader workers."""
 import time
 
 import torch
+import torch._inductor.config
 from torch import nn
 
 import serving
-from torch_models import Lstm, resnet50
+import keras_in_torch
+from torch_models import SMALL, resnet50
 
 
 def cnn():
@@ -17,20 +19,24 @@ def cnn():
 
 def make(wishes):
     name, batch = wishes["model"], wishes["batch"]
-    if name == "mlp":
-        model = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 128), nn.ReLU(), nn.Linear(128, 4))
-        return model, torch.rand(batch, 64), torch.rand(batch, 4), nn.MSELoss()
-    if name == "lstm":
-        return Lstm(8, 4), torch.rand(batch, 64, 8), torch.rand(batch, 4), nn.MSELoss()
-    classes, shape = (10, (batch, 1, 28, 28)) if name == "cnn" else (1000, (batch, 3, 224, 224))
-    model, x = cnn() if name == "cnn" else resnet50(), torch.rand(shape)
+    if name in SMALL:
+        build, shape = SMALL[name]
+        x = torch.randint(0, 100000, (batch,) + shape) if name == "embedding" else torch.rand(batch, *shape)
+        return build(), x, torch.rand(batch, 4), nn.MSELoss()
+    if name.endswith(".json"):
+        model, shape = keras_in_torch.build(name, bool(wishes.get("fold")))
+        shape, classes = (batch,) + shape, 1000
+    else:
+        classes, shape = (10, (batch, 1, 28, 28)) if name == "cnn" else (1000, (batch, 3, 224, 224))
+        model = cnn() if name == "cnn" else resnet50()
+    x = torch.rand(shape)
     if wishes.get("channels_last"):
         model, x = model.to(memory_format=torch.channels_last), x.contiguous(memory_format=torch.channels_last)
     return model, x, torch.randint(0, classes, (batch,)), nn.CrossEntropyLoss()
 
 
 def optimizer_of(model, wishes):
-    if wishes["model"] == "resnet50":
+    if wishes["model"] == "resnet50" or wishes["model"].endswith(".json"):
         return torch.optim.SGD(model.parameters(), 0.01, momentum=0.9, fused=True)
     return torch.optim.Adam(model.parameters(), fused=True)
 
@@ -91,7 +97,7 @@ def epoch(wishes):
 def measure(wishes):
     torch.set_num_threads(wishes["threads"])
     torch.manual_seed(1)
-    mode, seconds = wishes["mode"], wishes.get("seconds", 1)
+    mode, seconds, cpu = wishes["mode"], wishes.get("seconds", 1), bool(wishes.get("cpu"))
     if mode == "epoch":
         return epoch(wishes)
     if mode == "stream":
@@ -102,14 +108,15 @@ def measure(wishes):
     model, x, y, loss = make(wishes)
     if mode in ("train", "first"):
         train = trainer(model, loss, wishes)
-        return train(x, y).item() if mode == "first" else serving.median_us(lambda: train(x, y), seconds)
+        return train(x, y).item() if mode == "first" else serving.median_us(lambda: train(x, y), seconds, cpu=cpu)
     model.eval()
+    torch._inductor.config.freezing = bool(wishes.get("compile"))  # weights as constants, BatchNormalization folded
     forward = torch.compile(model) if wishes.get("compile") else model
 
     def predict():
         with torch.inference_mode():
             forward(x)
-    return serving.median_us(predict, seconds)
+    return serving.median_us(predict, seconds, cpu=cpu)
 
 
 if __name__ == "__main__":
