@@ -3,6 +3,7 @@
 import json
 import os
 import platform
+import resource
 import statistics
 import subprocess
 import sys
@@ -18,23 +19,29 @@ def say(text):
     print(text, file=sys.stderr, flush=True)
 
 
+def limiter(most_bytes):
+    """Returns what a new process calls so that it gets no more memory than this; None: as much as there is."""
+    return (lambda: resource.setrlimit(resource.RLIMIT_DATA, (most_bytes, most_bytes))) if most_bytes else None
+
+
 class Peer:
     """A Python process that measures one request after the other, so that no figure contains its imports."""
 
-    def __init__(self, name, python, script, words=("--serve",), environment=None):
-        self.name, self.best = name, {}
+    def __init__(self, name, python, script, words=("--serve",), environment=None, most_bytes=None):
+        self.name, self.best, self.most_bytes = name, {}, most_bytes
         self.command = [python, os.path.join(HERE, "peers", script)] + list(words)
         self.environment = dict(os.environ, **(environment or {}))
         self.process = None
 
     def start(self):
         self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=subprocess.DEVNULL, text=True, bufsize=1, env=self.environment)
+                                        stderr=subprocess.DEVNULL, text=True, bufsize=1, env=self.environment,
+                                        preexec_fn=limiter(self.most_bytes))
 
-    def ask(self, **wishes):
+    def ask(self, patience_s=PATIENCE_S, **wishes):
         if self.process is None:
             self.start()
-        timer = threading.Timer(PATIENCE_S, self.process.kill)
+        timer = threading.Timer(patience_s, self.process.kill)
         timer.start()
         try:
             self.process.stdin.write(json.dumps(wishes) + "\n")
@@ -44,7 +51,7 @@ class Peer:
         timer.cancel()
         if line:
             return json.loads(line)
-        say("%s gave no answer within %d s to %s; it is started again" % (self.name, PATIENCE_S, json.dumps(wishes)))
+        say("%s gave no answer within %d s or the memory it may use to %s; it is started again" % (self.name, patience_s, json.dumps(wishes)))
         self.process.kill()
         self.process.wait()
         self.process = None
