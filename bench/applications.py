@@ -10,7 +10,7 @@ Current Keras writes each model; leat and ONNX Runtime (from the .onnx file that
 the same layers as modules (bench/peers/keras_in_torch.py): channels_last, with BatchNormalization folded into the
 convolutions for predictions, and, with --compile, by torch.compile.  The programs take turns, and the fastest of a program's
 settings and iterations counts.  --cpu measures CPU time on one thread, which other work on the machine changes little.
---minutes is the most that one model may take, --gigabytes what one program may use: measurements that need more are left
+--minutes is the most that one model may take (one measurement of a peer a sixth of it), --gigabytes what one program may use: measurements that need more are left
 out, and the row says so."""
 import argparse
 import datetime
@@ -48,7 +48,8 @@ class Clock:
     """The time that one model may take."""
 
     def __init__(self, minutes):
-        self.end = time.monotonic() + 60 * minutes
+        self.whole = 60 * minutes  # seconds
+        self.end = time.monotonic() + self.whole
 
     def left(self):
         left = self.end - time.monotonic()
@@ -121,7 +122,7 @@ class Programs:
         if key not in self.processes:
             self.processes[key] = Peer(name, getattr(self.options, name), SCRIPTS[name], environment=environment,
                                        most_bytes=self.options.most_bytes)
-        answer = self.processes[key].ask(patience_s=self.clock.left(), model=path, mode=mode, batch=batch,
+        answer = self.processes[key].ask(patience_s=min(self.clock.left(), self.clock.whole / 6), model=path, mode=mode, batch=batch,
                                          threads=self.options.threads, cpu=self.options.cpu, seconds=self.options.seconds,
                                          **setting.get("wishes", {}))
         self.versions.update({name: answer["version"]} if "version" in answer else {})

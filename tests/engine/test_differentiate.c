@@ -91,6 +91,54 @@ static void a_loss_is_a_scalar(void **state) {
     assert_int_equal(d, LEATI_NONE);
 }
 
+static int32_t count_ops(const leati_graph *g, leati_op op) {
+    int32_t found = 0;
+    for (int32_t n = 0; n < leati_graph_node_count(g); ++n) found += leati_graph_node_at(g, n)->op == op;
+    return found;
+}
+
+/* loss = sum over slices of k times its squares, k = 1, 2, ...: d loss / d x is 2 x times the sum of k over the slices
+ * that have the element. */
+static void slices_of(fixture *s, int count, const int64_t (*ranges)[2], int32_t concats, int32_t pads) {
+    enum { columns = 6 };
+    leati_graph *g = s->graph;
+    leati_value x = fixture_input(s, 0, 2, columns), y = leati_linear(g, x, 1, 0), total = LEATI_NONE, d = 0;
+    const int32_t concats_before = count_ops(g, LEATI_OP_CONCAT), pads_before = count_ops(g, LEATI_OP_PAD);
+    float factors[columns] = {0};
+    for (int i = 0; i < count; ++i) {
+        leati_value part = leati_slice_axis(g, y, 1, ranges[i][0], ranges[i][1]);
+        part = leati_linear(g, leati_reduce_all(g, LEATI_REDUCE_SUM, leati_mul(g, part, part)),
+                            (float)(i + 1), 0);
+        total = total == LEATI_NONE ? part : leati_add(g, total, part);
+        for (int64_t k = 0; k < ranges[i][1]; ++k) factors[ranges[i][0] + k] += (float)(i + 1);
+    }
+    differentiate(s, total, 1, &x, &d);
+    assert_int_equal(count_ops(g, LEATI_OP_CONCAT) - concats_before, concats);
+    assert_int_equal(count_ops(g, LEATI_OP_PAD) - pads_before, pads);
+    leati_graph_keep(g, d);
+    fixture_compile(s);
+    const float input[2 * columns] = {1, -2, 0.5f, 3, 4, -1, 2, 7, -0.25f, 1, 1, 5};
+    fixture_run(s, (const void *[]){input});
+    for (int i = 0; i < 2 * columns; ++i)
+        assert_float_equal(fixture_output(s, d)[i], 2 * input[i] * factors[i % columns], 1e-5);
+}
+
+static void slices_that_cover_a_value_are_joined(void **state) {
+    slices_of(*state, 3, (const int64_t[][2]){{4, 2}, {0, 1}, {1, 3}}, 1, 0);
+}
+
+static void gaps_between_slices_are_zeros(void **state) {
+    slices_of(*state, 2, (const int64_t[][2]){{4, 1}, {1, 2}}, 1, 0);
+}
+
+static void slices_that_overlap_are_added(void **state) {
+    slices_of(*state, 3, (const int64_t[][2]){{0, 4}, {3, 3}, {1, 1}}, 0, 3);
+}
+
+static void one_slice_is_padded(void **state) {
+    slices_of(*state, 1, (const int64_t[][2]){{2, 2}}, 0, 1);
+}
+
 /* TensorFlow's values at points where a function has no unique derivative.  Finite differences cannot check them. */
 static void ties_and_corners_follow_tensorflow(void **state) {
     fixture *s = *state;
@@ -175,6 +223,10 @@ int main(void) {
         WITH_FIXTURE(contributions_are_summed),
         WITH_FIXTURE(only_what_depends_has_a_gradient),
         WITH_FIXTURE(gradient_nodes_know_what_they_serve),
+        WITH_FIXTURE(slices_that_cover_a_value_are_joined),
+        WITH_FIXTURE(gaps_between_slices_are_zeros),
+        WITH_FIXTURE(slices_that_overlap_are_added),
+        WITH_FIXTURE(one_slice_is_padded),
         WITH_FIXTURE(a_loss_is_a_scalar),
         WITH_FIXTURE(ties_and_corners_follow_tensorflow),
         WITH_FIXTURE(a_net_against_differences),

@@ -16,6 +16,8 @@ typedef struct sweep {
     int32_t value_count, node_count;
     bool *depends;     /* true if the value depends on some wrt through ops that have a gradient */
     leati_value *diff; /* d loss / d value: the sum of the contributions so far */
+    /* Slices of a value whose gradients are not yet in `diff`: the last one by value, the one before it by node. */
+    int32_t *last_slice, *slice_before;
 } sweep;
 
 static void mark_dependents(const sweep *s) {
@@ -47,35 +49,75 @@ static void accumulate(const sweep *s, const leati_node *node, leati_value value
     if (may_be_bf16 && s->diff[value] >= 0) leati_graph_mark_bf16(graph, s->diff[value]);
 }
 
-static void visit(const sweep *s, int32_t n) {
+static void apply_rule(const sweep *s, int32_t n, const leati_value *diff_outputs) {
     leati_graph *graph = s->graph;
     const leati_node *node = leati_graph_node_at(graph, n);
-    const leati_op_descriptor *descriptor = leati_op_descriptor_of(node->op);
-    if (!descriptor->gradient) return;
-    int32_t diff_outputs[LEATI_MAX_OUTPUTS], diff_inputs[LEATI_MAX_INPUTS];
-    bool wanted[LEATI_MAX_INPUTS], arrives = false, any = false;
-    for (int i = 0; i < node->output_count; ++i) {
-        diff_outputs[i] = s->diff[node->outputs[i]];
-        arrives |= diff_outputs[i] != LEATI_NONE;
-    }
+    leati_value diff_inputs[LEATI_MAX_INPUTS];
+    bool wanted[LEATI_MAX_INPUTS];
     for (int i = 0; i < node->input_count; ++i) {
         wanted[i] = node->inputs[i] >= 0 && s->depends[node->inputs[i]];
         diff_inputs[i] = LEATI_NONE;
-        any |= wanted[i];
     }
-    if (!arrives || !any) return;
     graph->forward = n;
     graph->label = node->label;
-    descriptor->gradient(graph, node, diff_outputs, wanted, diff_inputs);
+    leati_op_descriptor_of(node->op)->gradient(graph, node, diff_outputs, wanted, diff_inputs);
     for (int i = 0; i < node->input_count; ++i)
         if (wanted[i]) accumulate(s, node, node->inputs[i], diff_inputs[i]);
     graph->forward = -1;
 }
 
+/* Adds the gradients of the value's slices: joined if they do not overlap, otherwise one by one. */
+static void add_slices(const sweep *s, leati_value value) {
+    enum { most_slices = 32 };
+    leati_sliced slices[most_slices];
+    const int32_t last = s->last_slice[value];
+    int count = 0;
+    if (last < 0) return;
+    for (int32_t n = last; n >= 0; n = s->slice_before[n], ++count) {
+        const leati_node *node = leati_graph_node_at(s->graph, n);
+        if (count < most_slices) slices[count] = (leati_sliced){&node->attrs, s->diff[node->outputs[0]]};
+    }
+    const leati_node *node = leati_graph_node_at(s->graph, last);
+    s->graph->forward = last;
+    s->graph->label = node->label;
+    leati_value joined =
+        count <= most_slices ? leati_graph_join_slices(s->graph, value, count, slices) : LEATI_NONE;
+    s->graph->forward = -1;
+    if (joined != LEATI_NONE)
+        accumulate(s, node, value, joined);
+    else
+        for (int32_t n = last; n >= 0; n = s->slice_before[n])
+            apply_rule(s, n, &s->diff[leati_graph_node_at(s->graph, n)->outputs[0]]);
+    s->last_slice[value] = -1;
+}
+
+static void visit(const sweep *s, int32_t n) {
+    const leati_node *node = leati_graph_node_at(s->graph, n);
+    if (!leati_op_descriptor_of(node->op)->gradient) return;
+    leati_value diff_outputs[LEATI_MAX_OUTPUTS];
+    bool arrives = false, any = false;
+    for (int i = 0; i < node->output_count; ++i) add_slices(s, node->outputs[i]);
+    for (int i = 0; i < node->output_count; ++i) {
+        diff_outputs[i] = s->diff[node->outputs[i]];
+        arrives |= diff_outputs[i] != LEATI_NONE;
+    }
+    for (int i = 0; i < node->input_count; ++i) any |= node->inputs[i] >= 0 && s->depends[node->inputs[i]];
+    if (!arrives || !any) return;
+    if (node->op == LEATI_OP_SLICE && leati_graph_desc(s->graph, node->inputs[0])->dtype == LEAT_F32) {
+        s->slice_before[n] = s->last_slice[node->inputs[0]];
+        s->last_slice[node->inputs[0]] = n;
+        return;
+    }
+    apply_rule(s, n, diff_outputs);
+}
+
 static void differentiate(sweep *s, leati_value loss, int count, const leati_value *wrt,
                           leati_value *gradient) {
     leati_graph *graph = s->graph;
-    for (leati_value value = 0; value < s->value_count; ++value) s->diff[value] = LEATI_NONE;
+    for (leati_value value = 0; value < s->value_count; ++value) {
+        s->diff[value] = LEATI_NONE;
+        s->last_slice[value] = -1;
+    }
     for (int i = 0; i < count; ++i) s->depends[wrt[i]] = true;
     mark_dependents(s);
     if (!s->depends[loss]) return;
@@ -83,6 +125,7 @@ static void differentiate(sweep *s, leati_value loss, int count, const leati_val
     graph->label = NULL;
     s->diff[loss] = leati_scalar(graph, 1);
     for (int32_t n = s->node_count - 1; n >= 0 && graph->failure.code == LEAT_OK; --n) visit(s, n);
+    for (int i = 0; i < count && graph->failure.code == LEAT_OK; ++i) add_slices(s, wrt[i]);
     graph->label = label;
     for (int i = 0; i < count; ++i) gradient[i] = s->diff[wrt[i]];
 }
@@ -105,12 +148,16 @@ leat_status leati_graph_differentiate(leati_graph *graph, leati_value loss, int 
     }
     s.depends = leati_calloc((size_t)s.value_count, sizeof *s.depends);
     s.diff = leati_calloc((size_t)s.value_count, sizeof *s.diff);
-    if (s.depends && s.diff)
+    s.last_slice = leati_calloc((size_t)s.value_count, sizeof *s.last_slice);
+    s.slice_before = leati_calloc((size_t)s.node_count + 1, sizeof *s.slice_before);
+    if (s.depends && s.diff && s.last_slice && s.slice_before)
         differentiate(&s, loss, count, wrt, gradient);
     else
         leati_graph_fail(graph, LEAT_ENOMEM, "no memory for differentiation (%d values)", s.value_count);
     leati_free(s.depends);
     leati_free(s.diff);
+    leati_free(s.last_slice);
+    leati_free(s.slice_before);
     leat_status status = leati_graph_check(graph, err);
     for (int i = 0; status != LEAT_OK && i < count; ++i) gradient[i] = LEATI_NONE;
     return status;

@@ -30,6 +30,16 @@ leati_value_info *leati_graph_value_mutable(leati_graph *graph, leati_value valu
 /* Sets may_be_bf16 of a value.  If the value is a view, this also sets it of the value that it is a view of. */
 void leati_graph_mark_bf16(leati_graph *graph, leati_value value);
 
+/* A SLICE and the gradient with respect to its output. */
+typedef struct leati_sliced {
+    const leati_attrs *attrs;
+    leati_value diff;
+} leati_sliced;
+
+/* Returns the gradient with respect to the value from those of `count` slices of it, which this function sorts, or
+ * LEATI_NONE, without a node, where a CONCAT cannot join them: they overlap, there is one, or they are too many. */
+leati_value leati_graph_join_slices(leati_graph *graph, leati_value value, int count, leati_sliced *slices);
+
 /* Returns zeroed memory for a constant, which the graph owns; NULL if memory is lacking. */
 void *leati_graph_own_constant(leati_graph *graph, size_t bytes);
 

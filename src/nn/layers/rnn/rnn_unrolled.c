@@ -28,16 +28,18 @@ static leati_value with_time(leati_graph *g, leati_value x) {
     return leati_reshape(g, x, desc.rank + 1, dims);
 }
 
-/* Splits a sequence into its steps, by halves: the gradient of a slice is as long as the tensor that was sliced, so
- * `count` slices of the whole sequence would cost count * count. */
+/* Splits a sequence into its steps, at most 32 parts at a time: the gradients of so many slices are joined by one CONCAT
+ * (engine/graph/join_slices.c), while those of more are each padded to the length of the sequence. */
 static void split(leati_graph *g, leati_value x, int64_t count, leati_value *out) {
     if (count == 1) {
         out[0] = without_time(g, x);
         return;
     }
-    int64_t half = count / 2;
-    split(g, leati_slice_axis(g, x, 1, 0, half), half, out);
-    split(g, leati_slice_axis(g, x, 1, half, count - half), count - half, out + half);
+    const int64_t parts = count < max_concat_inputs ? count : max_concat_inputs;
+    for (int64_t i = 0; i < parts; ++i) {
+        const int64_t from = count * i / parts, to = count * (i + 1) / parts;
+        split(g, leati_slice_axis(g, x, 1, from, to - from), to - from, out + from);
+    }
 }
 
 /* Joins steps to a sequence; overwrites the list. */
