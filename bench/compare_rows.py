@@ -5,6 +5,7 @@ A goal is (peer, how many times as fast leat should be); there are goals for mac
 "best" is the fastest peer of the run.  `flops` are the operations of one evaluation, from which the limit is computed."""
 RTNEURAL = "RTNeural, as measured elsewhere on a Zen 3 of 2 cores: it compiles a model into a program and is not on PyPI"
 PEERS = ("torch", "keras3", "keras", "onnx")
+TRANSFORMERS = ("vit", "char", "text")
 MLP, LSTM, CNN, RESNET = 50176, 2359808, 23951872, 8.18e9  # operations of one sample, forward
 SMALL, BOTH = {"torch": [{"threads": 1}]}, {"torch": [{"threads": 1}, {"threads": 2}]}
 NHWC = {"torch": [{"threads": 2, "channels_last": True}, {"threads": 2}]}
@@ -65,6 +66,18 @@ def sequence_rows():
     return found
 
 
+def transformer_rows():
+    """PyTorch's attention is scaled_dot_product_attention, also compiled."""
+    found, every = [], {"torch": [dict(setting, compile=compile) for setting in BOTH["torch"] for compile in (False, True)]}
+    for name, title in zip(TRANSFORMERS, ("ViT, 6 blocks of 192 on 32x32x3", "character model, 4 blocks of 256, 128 places",
+                                          "text classification, a block of 32, 200 words")):
+        more = {"unit": "ms", "scale": 1e-3, "peers": ("torch", "keras3"), "settings": every}
+        found.append(row(name + "-train-32", title + ", Adam step 32", step(name, 32), [("best", 1.3)], **more))
+        found.append(row(name + "-predict-32", title + ", predict 32", predict(name, 32), [("best", 1.3)], **more))
+        found.append(row(name + "-predict-1", title + ", predict 1", predict(name, 1), [("best", 3)], **more))
+    return found
+
+
 ROWS = [
     row("mlp-predict-1", "MLP 64-128-128-4, predict 1", predict("mlp", 1), [("rtneural", 1), ("torch", 30), ("onnx", 5)],
         goals_avx512=[("torch", 30)], quoted={"rtneural": 1.2}, peers=PEERS, settings=COMPILED, flops=MLP, threads=1),
@@ -96,7 +109,7 @@ ROWS = [
         settings=NHWC, flops=RESNET, unit="ms", scale=1e-3),
     row("cnn-epoch", "CNN, an epoch of 60,000 by 64, from files", step("cnn", 64, mode="epoch"), [("best", 1.35)],
         goals_avx512=[("best", 1.8)], settings=EPOCH, flops=938 * 3 * 64 * CNN, unit="s", scale=938e-6),
-] + sequence_rows() + beside_rows() + rl_rows() + [
+] + sequence_rows() + transformer_rows() + beside_rows() + rl_rows() + [
     row("start", "from the process's start to the end of the first CNN step", step("cnn", 64, mode="first"), [("keras", 25)],
         unit="ms", scale=1e-3, settings=BOTH),
     row("start-memory", "  its peak memory", step("cnn", 64, mode="first"), [("keras", 5)], unit="MiB", figure="mib",

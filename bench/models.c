@@ -116,10 +116,19 @@ static leat_status load_model(leat_model **model, const char *path, bench_sample
     if (status != LEAT_OK) return status;
     leat_tensor input = leat_model_input_shape(*model, 0);
     sample->rank = input.rank - 1;
+    /* A model of words begins with their Embedding, which has a row for each word. */
+    leat_tensor first = {0};
     sample->words = 0;
+    if (input.dtype == LEAT_I32) {
+        status = leat_model_weight_shape(*model, 0, &first, err);
+        if (status != LEAT_OK) return status;
+        sample->words = first.shape[0];
+    }
+    sample->labels = leat_model_is_compiled(*model);
     if (sample->rank > 4)
         return leat_error_set(err, LEAT_ESHAPE, "expected at most 4 dimensions, received %d", sample->rank);
     memcpy(sample->shape, input.shape + 1, (size_t)sample->rank * sizeof *sample->shape);
+    if (sample->labels) return LEAT_OK;
     leat_compile_options options = leat_compile_options_default();
     options.optimizer = "SGD(learning_rate=0.01, momentum=0.9)";
     options.loss = "categorical_crossentropy";

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Measures the time of one training step or one prediction through the public interface:
  *     bench_step MODEL train|predict|first|fit BATCH [THREADS [SECONDS [POLICY]]] [--cpu]
- * MODEL is one of those of models.h, trained by Adam; or the file of a model with one input and one output, trained by
- * SGD with momentum.  THREADS 0: leat's choice.  It prints one JSON object: median, quartiles and fastest in us (with
- * --cpu of the CPU time of all threads), and peak memory.  `first` makes one training step and ends.  `fit` measures a
- * step of leat_model_fit with a metric and a callback: the total, computing, waiting for data, and the rest of the
- * loop.  bench/compare runs this program. */
+ * MODEL is one of those of models.h or a model's file.  THREADS 0: leat's choice.  It prints one JSON object: median,
+ * quartiles and fastest in us (with --cpu of the CPU time of all threads), and peak memory.  `first` makes one training
+ * step and ends.  `fit` measures a step of leat_model_fit with a metric and a callback: the total, computing, waiting
+ * for data, and the rest of the loop.  bench/compare runs this program. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -112,29 +111,39 @@ static leat_status fit(leat_model *model, const char *name, leat_array *inputs, 
     return status;
 }
 
+/* Returns targets whose data, which the caller frees, is NULL without memory. */
+static leat_array random_targets(const leat_model *model, const bench_sample *sample, int64_t count) {
+    leat_tensor like = leat_model_output_shape(model, 0);
+    like.shape[0] = count;
+    bench_sample target = {.words = sample->labels ? like.shape[like.rank - 1] : 0};
+    if (sample->labels) --like.rank;
+    like.data = NULL;
+    void *data = bench_random_inputs(&target, (size_t)leat_tensor_count(&like));
+    leat_dtype dtype = sample->labels ? LEAT_I32 : LEAT_F32;
+    return (leat_array){.tensor = leat_tensor_view(dtype, like.rank, like.shape, data)};
+}
+
 static leat_status run(leat_model *model, const arguments *a, const bench_sample *sample, leat_error *err) {
     bool fits = strcmp(a->mode, "fit") == 0, first = strcmp(a->mode, "first") == 0;
     int64_t dims[5] = {fits ? a->batch * batches : a->batch}, elements = dims[0];
-    int64_t classes = leat_model_output_shape(model, 0).shape[1];
     for (int i = 0; i < sample->rank; ++i) elements *= dims[i + 1] = sample->shape[i];
     void *x = bench_random_inputs(sample, (size_t)elements);
-    float *y = bench_random_numbers((size_t)(dims[0] * classes));
     double *samples = malloc(most_samples * sizeof *samples);
     leat_array inputs = {
         .tensor = leat_tensor_view(sample->words ? LEAT_I32 : LEAT_F32, sample->rank + 1, dims, x)};
-    leat_array targets = {.tensor = leat_tensor_view(LEAT_F32, 2, (int64_t[]){dims[0], classes}, y)};
+    leat_array targets = random_targets(model, sample, dims[0]);
     leat_arrays arrays = {&inputs, &targets, NULL, 1, 1, 0};
     leat_status status = LEAT_ENOMEM;
     int count = 0;
     if (a->threads > 0) leat_model_set_threads(model, a->threads);
-    if (x && y && samples) {
+    if (x && targets.tensor.data && samples) {
         status = fits    ? fit(model, a->name, &inputs, &targets, a->batch, a->threads, a->seconds, err)
                  : first ? once(model, true, &arrays, err)
                          : measure(model, a, &arrays, samples, &count, err);
         if (status == LEAT_OK && !fits && !first) report(a->name, a->mode, a->batch, samples, count);
     }
     free(x);
-    free(y);
+    free(targets.tensor.data);
     free(samples);
     return status;
 }

@@ -34,10 +34,13 @@ LAYERS = {"mlp": lambda: [layers.Dense(128, activation="relu"), layers.Dense(128
 SHAPES = {"mlp": (64,), "lstm": (64, 8), "gru": (64, 8), "rnn": (64, 8), "bilstm": (64, 8), "convlstm": (8, 32, 32, 4),
           "conv1d": (128, 16), "embedding": (64,), "stream": (1, 8), "cnn": (28, 28, 1), "resnet50": (224, 224, 3)}
 CLASSIFIERS = ("cnn", "resnet50")
+WORDS = {"embedding": 100000, "char": 96, "text": 20000}
 
 
 def make(wishes):
     name = wishes["model"]
+    if name.endswith(".keras"):
+        return keras.models.load_model(name)
     if name.endswith(".json"):
         with open(name) as file:
             model = keras.models.model_from_json(file.read())
@@ -61,13 +64,14 @@ def make(wishes):
 
 
 def data(wishes, shape):
-    name, batch = wishes["model"], wishes["batch"]
+    name, batch = os.path.basename(wishes["model"]).replace(".keras", ""), wishes["batch"]
     x = numpy.random.rand(batch, *shape).astype("float32")
-    if name == "embedding":
-        x = numpy.random.randint(0, 100000, (batch,) + shape).astype("int32")
+    if name in WORDS:
+        x = numpy.random.randint(0, WORDS[name], (batch,) + shape).astype("int32")
     if name in SHAPES and name not in CLASSIFIERS:
         return x, numpy.random.rand(batch, 4).astype("float32")
-    return x, numpy.random.randint(0, 10, (batch,)).astype("int32")
+    labels = (batch,) + shape if name == "char" else (batch,)
+    return x, numpy.random.randint(0, 2 if name == "text" else 10, labels).astype("int32")
 
 
 def predictor(model, x, wishes):

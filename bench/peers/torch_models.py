@@ -2,6 +2,7 @@
 """The models of PyTorch that torch_step.py and bench/gpu/torch_peer.py both measure."""
 import torch
 from torch import nn
+from torch.nn import functional
 
 
 class Recurrent(nn.Module):
@@ -100,3 +101,83 @@ SMALL = {
     "convlstm": (lambda: ConvLstm(4, 16, 4), (8, 4, 32, 32)),
     "conv1d": (lambda: Conv1d(16, 64, 4), (16, 128)),
     "embedding": (lambda: Embedding(100000, 64, 4), (64,))}
+
+
+class Block(nn.Module):
+    """block() of transformers.py: scaled_dot_product_attention, whose projections of query, key and value are one product."""
+
+    def __init__(self, width, heads, hidden, causal=False, text=False):
+        super().__init__()
+        self.heads, self.causal, self.text = heads, causal, text
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.norms = nn.ModuleList(nn.LayerNorm(width, eps=1e-6) for _ in range(2))
+        self.mlp = nn.Sequential(nn.Linear(width, hidden), nn.ReLU() if text else nn.GELU(), nn.Linear(hidden, width))
+
+    def attend(self, x):
+        n, steps, width = x.shape
+        q, k, v = self.qkv(x).view(n, steps, 3, self.heads, width // self.heads).permute(2, 0, 3, 1, 4)
+        y = functional.scaled_dot_product_attention(q, k, v, is_causal=self.causal)
+        return self.out(y.transpose(1, 2).reshape(n, steps, width))
+
+    def forward(self, x):
+        if self.text:
+            x = self.norms[0](x + functional.dropout(self.attend(x), 0.1, self.training))
+            return self.norms[1](x + functional.dropout(self.mlp(x), 0.1, self.training))
+        x = x + self.attend(self.norms[0](x))
+        return x + self.mlp(self.norms[1](x))
+
+
+class Words(nn.Module):
+    def __init__(self, vocabulary, steps, width):
+        super().__init__()
+        self.words, self.steps = nn.Embedding(vocabulary, width), nn.Parameter(torch.rand(steps, width))
+
+    def forward(self, x):
+        return self.words(x) + self.steps
+
+
+class Patches(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.out, self.places = nn.Linear(48, 192, bias=False), nn.Parameter(torch.rand(64, 192))
+
+    def forward(self, x):
+        return self.out(x.view(-1, 8, 4, 8, 4, 3).transpose(2, 3).reshape(-1, 64, 48)) + self.places
+
+
+class Mean(nn.Module):
+    def forward(self, x):
+        return x.mean(1)
+
+
+class Places(nn.Module):
+    """Classes at each place, in the form that CrossEntropyLoss takes: one row for each place."""
+
+    def forward(self, x):
+        return x.flatten(0, 1)
+
+
+def vit():
+    return nn.Sequential(Patches(), *(Block(192, 4, 768) for _ in range(6)), nn.LayerNorm(192, eps=1e-6), Mean(),
+                         nn.Linear(192, 10))
+
+
+def char():
+    return nn.Sequential(Words(96, 128, 256), *(Block(256, 4, 1024, causal=True) for _ in range(4)),
+                         nn.LayerNorm(256, eps=1e-6), nn.Linear(256, 96), Places())
+
+
+def text():
+    return nn.Sequential(Words(20000, 200, 32), Block(32, 2, 32, text=True), Mean(), nn.Dropout(0.1), nn.Linear(32, 20),
+                         nn.ReLU(), nn.Dropout(0.1), nn.Linear(20, 2))
+
+
+# Each transformer with the shape of its input, the words that exist (0: numbers), labels of a sample, classes.
+TRANSFORMERS = {"vit": (vit, (32, 32, 3), 0, 1, 10), "char": (char, (128,), 96, 128, 96), "text": (text, (200,), 20000, 1, 2)}
+
+
+def transformer(name, batch):
+    """Returns a model, a batch and its labels."""
+    make, shape, words, labels, classes = TRANSFORMERS[name]
+    x = torch.randint(0, words, (batch,) + shape) if words else torch.rand((batch,) + shape)
+    return make(), x, torch.randint(0, classes, (batch * labels,))

@@ -9,7 +9,7 @@ from torch import nn
 
 import serving
 import keras_in_torch
-from torch_models import SMALL, resnet50
+from torch_models import SMALL, TRANSFORMERS, resnet50, transformer
 
 
 def cnn():
@@ -23,6 +23,8 @@ def make(wishes):
         build, shape = SMALL[name]
         x = torch.randint(0, 100000, (batch,) + shape) if name == "embedding" else torch.rand(batch, *shape)
         return build(), x, torch.rand(batch, 4), nn.MSELoss()
+    if name in TRANSFORMERS:
+        return transformer(name, batch) + (nn.CrossEntropyLoss(),)
     if name.endswith(".json"):
         model, shape = keras_in_torch.build(name, bool(wishes.get("fold")))
         shape, classes = (batch,) + shape, 1000
