@@ -19,20 +19,28 @@ class Source:
     It is data of Model.fit, evaluate and predict, and of leat.Feed, whose batches are then (x, y) or
     (x, y, sample_weight), with a list of arrays where there are several.
 
+    read_statistics: statistics that augmentations of pictures need, as featurewise_center does, are only read from the
+    file that the SPEC names by statistics=FILE, for validation, evaluation and prediction.  By default they are computed
+    of this data if there is no such file.
+
     len(source) is the number of batches of a pass.  Use it as a context manager, or call close().
     """
 
-    def __init__(self, spec: str, batch_size: int = 32, *, _data=None):
+    def __init__(self, spec: str, batch_size: int = 32, read_statistics: bool = False, *, _data=None):
         from leat.model import _open_objects
 
         if batch_size < 1:
             raise ArgumentError(f"batch_size is {batch_size}, expected at least 1")
         self.spec = spec
         self.batch_size = batch_size
+        self.read_statistics = read_statistics
         self._closed = False
         self._is_part = _data is not None
-        self._data = _trainer.source_data(spec, batch_size) if _data is None else _data
+        self._data = self._open() if _data is None else _data
         _open_objects.add(self)
+
+    def _open(self):
+        return _trainer.source_data(self.spec, self.batch_size, self.read_statistics)
 
     def __len__(self):
         length = self._get().length()
@@ -111,7 +119,7 @@ class Source:
     def _parts(self, share):
         if self._is_part:
             raise ArgumentError("this source was made of another one, or of arrays, and cannot be split")
-        whole = _trainer.source_data(self.spec, self.batch_size)
+        whole = self._open()
         first, last = whole.split(share)
         return tuple(Source(self.spec, self.batch_size, _data=part) for part in (first, last))
 
@@ -180,9 +188,9 @@ def _open_arrays(data, targets, batch_size, description, windows):
     return Source(description, batch_size, _data=native.windows(*(values[name] for name in names)))
 
 
-def source(spec: str, batch_size: int = 32) -> Source:
+def source(spec: str, batch_size: int = 32, read_statistics: bool = False) -> Source:
     """Opens the data that a SPEC names, "KIND:PATH[,PATH...][?KEY=VALUE&...]": see source_help()."""
-    return Source(spec, batch_size)
+    return Source(spec, batch_size, read_statistics)
 
 
 def source_help() -> str:

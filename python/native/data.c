@@ -81,13 +81,15 @@ PyObject *source_data(PyObject *module, PyObject *args) {
     (void)module;
     const char *spec = NULL;
     long long batch_size = 0;
+    int read_statistics = 0;
     leat_error err = {0};
     leat_status status = LEAT_OK;
-    if (!PyArg_ParseTuple(args, "sL", &spec, &batch_size)) return NULL;
+    if (!PyArg_ParseTuple(args, "sLp", &spec, &batch_size, &read_statistics)) return NULL;
     data_set *d = (data_set *)data_alloc();
     if (!d) return NULL;
     leat_source_options options = leat_source_options_default();
     options.batch_size = batch_size;
+    options.read_statistics = read_statistics != 0;
     Py_BEGIN_ALLOW_THREADS status = leat_source_open(&d->sequence, sizeof d->sequence, spec, &options, &err);
     Py_END_ALLOW_THREADS if (status == LEAT_OK) return (PyObject *)d;
     Py_DECREF((PyObject *)d);

@@ -93,6 +93,18 @@ class Pictures(unittest.TestCase):
         with self.assertRaisesRegex(leat.Error, "b.png"):
             self.read("b.png", base64.b64decode(FILES["b.png"])[:-40])
 
+    def test_statistics_that_are_only_read(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with open(os.path.join(folder, "b.png"), "wb") as file:
+                file.write(base64.b64decode(FILES["b.png"]))
+            path = os.path.join(folder, "statistics.npz")
+            spec = f"images:{folder}?size=16x16&labels=none&augment=featurewise_center&statistics={path}"
+            with self.assertRaisesRegex(leat.Error, "no statistics"):
+                leat.source(spec, 1, read_statistics=True)
+            leat.source(spec, 1).close()  # writes them
+            with leat.source(spec, 1, read_statistics=True) as source:
+                self.assertEqual(len(source), 1)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -229,7 +229,7 @@ static leat_status read_arrays(leati_statistics *out, leat_npz *file, const char
             "anew, or give the size and the steps before as in the training",
             path, (int)found.shape[0], (const char *)found.data, key->data);
     LEATI_TRY(get_array(file, path, "pictures", LEAT_U8, -1, &found, err));
-    warn_of_changes(&found, pictures, path, f->path);
+    if (!f->options->read_statistics) warn_of_changes(&found, pictures, path, f->path);
     LEATI_TRY(get_array(file, path, "mean", LEAT_F64, channels, &found, err));
     memcpy(out->mean, found.data, (size_t)channels * sizeof *out->mean);
     LEATI_TRY(get_array(file, path, "std", LEAT_F64, channels, &found, err));
