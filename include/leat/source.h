@@ -38,6 +38,9 @@ typedef struct leat_source_options {
      * 1 at the end.  Default NULL. */
     void (*progress)(void *user, double share);
     void *progress_user;
+    /* The share that leat_sequence_split will take from the end for validation: statistics are those of the samples
+     * before it.  In a combination of sources this member counts for nothing.  From 0 to less than 1; default 0. */
+    double validation_split;
 } leat_source_options;
 
 /** Zeroes the `size` bytes of *options, writes the defaults that the comments of the members give, and sets

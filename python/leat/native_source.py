@@ -39,8 +39,8 @@ class Source:
         self._data = self._open() if _data is None else _data
         _open_objects.add(self)
 
-    def _open(self):
-        return _trainer.source_data(self.spec, self.batch_size, self.read_statistics)
+    def _open(self, validation_split=0.0):
+        return _trainer.source_data(self.spec, self.batch_size, self.read_statistics, validation_split)
 
     def __len__(self):
         length = self._get().length()
@@ -119,7 +119,7 @@ class Source:
     def _parts(self, share):
         if self._is_part:
             raise ArgumentError("this source was made of another one, or of arrays, and cannot be split")
-        whole = self._open()
+        whole = self._open(share)
         first, last = whole.split(share)
         return tuple(Source(self.spec, self.batch_size, _data=part) for part in (first, last))
 

@@ -82,14 +82,16 @@ PyObject *source_data(PyObject *module, PyObject *args) {
     const char *spec = NULL;
     long long batch_size = 0;
     int read_statistics = 0;
+    double validation_split = 0;
     leat_error err = {0};
     leat_status status = LEAT_OK;
-    if (!PyArg_ParseTuple(args, "sLp", &spec, &batch_size, &read_statistics)) return NULL;
+    if (!PyArg_ParseTuple(args, "sLpd", &spec, &batch_size, &read_statistics, &validation_split)) return NULL;
     data_set *d = (data_set *)data_alloc();
     if (!d) return NULL;
     leat_source_options options = leat_source_options_default();
     options.batch_size = batch_size;
     options.read_statistics = read_statistics != 0;
+    options.validation_split = validation_split;
     Py_BEGIN_ALLOW_THREADS status = leat_source_open(&d->sequence, sizeof d->sequence, spec, &options, &err);
     Py_END_ALLOW_THREADS if (status == LEAT_OK) return (PyObject *)d;
     Py_DECREF((PyObject *)d);

@@ -55,7 +55,11 @@ void leat_source_options_init(leat_source_options *options, size_t size) {
 
 leat_status leati_source_options_read(const leat_source_options *in, leat_source_options *out,
                                       leat_error *err) {
-    return leati_growing_read(&type, in, out, err);
+    LEATI_TRY(leati_growing_read(&type, in, out, err));
+    if (out->validation_split >= 0 && out->validation_split < 1) return LEAT_OK;
+    return leati_fail(err, LEAT_EINVAL,
+                      "validation_split: expected a number from 0 to less than 1, received %g",
+                      out->validation_split);
 }
 
 leat_status leati_columns_create(leati_columns **out, const leat_source_options *options, void *owner,

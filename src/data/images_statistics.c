@@ -15,6 +15,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "base/threads/thread_pool.h"
+#include "data/numbered/numbered.h"
 #include "image/augment/run.h"
 #include "image/augment/statistics.h"
 #include "leat/npz.h"
@@ -36,6 +37,11 @@ typedef struct pass {
     leat_error errors[CHUNK];
     int64_t kept;
 } pass;
+
+/* Returns the number of samples, from the first one on, of which the statistics are. */
+static int64_t fitted_count(const leati_image_fitting *f) {
+    return leati_split_count(f->list->count, f->options->validation_split);
+}
 
 /* Reads one picture of the chunk and runs the steps before those that need statistics. */
 static leat_status read_picture(pass *p, int64_t i, leat_error *err) {
@@ -107,7 +113,7 @@ static void report_part(void *user, double share) {
 
 static leat_status read_all(pass *p, leati_thread_pool *pool, const leati_share_report *report,
                             leat_error *err) {
-    const int64_t total = p->fitting->list->count;
+    const int64_t total = fitted_count(p->fitting);
     for (p->first = 0; p->first < total; p->first += CHUNK) {
         p->count = total - p->first < CHUNK ? total - p->first : CHUNK;
         if (report->call) report->call(report->user, (double)p->first / (double)total);
@@ -156,9 +162,9 @@ static void describe_pictures(const leati_image_fitting *f, leati_text *out) {
     XXH3_state_t hash;
     XXH3_INITSTATE(&hash);
     XXH3_64bits_reset(&hash);
-    for (int64_t i = 0; i < f->list->count; ++i)
+    for (int64_t i = 0; i < fitted_count(f); ++i)
         XXH3_64bits_update(&hash, f->list->files[i].path, strlen(f->list->files[i].path) + 1);
-    leati_text_add(out, "%s %lld %016llx", f->path, (long long)f->list->count,
+    leati_text_add(out, "%s %lld %016llx", f->path, (long long)fitted_count(f),
                    (unsigned long long)XXH3_64bits_digest(&hash));
 }
 

@@ -215,7 +215,11 @@ static leat_status open_spec(leat_sequence *out, const leati_spec *spec, const c
 leat_status leati_open_text(leat_sequence *out, const char *text, const leat_source_options *options,
                             int depth, leat_error *err) {
     leati_spec parsed;
-    if (leati_is_call(text)) return leati_call_open(out, text, options, depth, err);
+    if (leati_is_call(text)) {
+        leat_source_options parts = *options;
+        parts.validation_split = 0; /* the split cuts the combination, not its parts */
+        return leati_call_open(out, text, &parts, depth, err);
+    }
     LEATI_TRY(leati_spec_parse(&parsed, text, err));
     leat_status status = open_spec(out, &parsed, text, options, err);
     leati_spec_fini(&parsed);

@@ -24,6 +24,10 @@ typedef struct part {
     int64_t first;
 } part;
 
+int64_t leati_split_count(int64_t samples, double share) {
+    return (int64_t)floor((double)samples * (1 - share));
+}
+
 /* Returns the random numbers for a part: the second part, which is for validation, has none if the source can do
  * without, so that its pictures are not augmented. */
 static leat_rng *rng_of_part(const part *p, leat_rng *rng) {
@@ -86,7 +90,7 @@ static leat_status check(const leat_sequence *whole, double share, int64_t *firs
                           "a split needs a sequence without on_epoch_end, worker_init and worker_fini: use "
                           "separate validation data");
     int64_t count = whole->samples(whole->user);
-    *first = (int64_t)floor((double)count * (1 - share));
+    *first = leati_split_count(count, share);
     if (*first > 0 && *first < count) return LEAT_OK;
     return leati_fail(
         err, LEAT_EINVAL,

@@ -500,6 +500,41 @@ static void validation_has_the_statistics_of_training(void **state) {
     assert_int_equal(remove("s.npz"), 0);
 }
 
+/* Opens STANDARDIZED with a split to come, and reads all samples. */
+static void take_before_split(float *out, const char *text, double share) {
+    leat_sequence s;
+    leat_error err = {0};
+    leat_rng rng = leat_rng_for(1, 0, 0);
+    leat_source_options options = leat_source_options_default();
+    options.batch_size = SAMPLES;
+    options.validation_split = share;
+    assert_int_equal(leat_source_open(&s, sizeof s, text, &options, &err), LEAT_OK);
+    int32_t labels[SAMPLES];
+    leat_batch batch = {.size = s.spec.batch_size, .tensor_count = 2};
+    batch.tensors[0].data = out;
+    batch.tensors[1].data = labels;
+    assert_int_equal(s.get(s.user, 0, &rng, &batch, &err), LEAT_OK);
+    leat_sequence_destroy(&s);
+}
+
+/* The samples that leat_sequence_split will take away count only in a combination, whose parts it does not cut. */
+static void a_split_leaves_samples_out_of_statistics(void **state) {
+    (void)state;
+    static float pixels[SAMPLES * SMALL];
+    leat_sequence s;
+    leat_error err = {0};
+    leat_source_options options = leat_source_options_default();
+    take_before_split(pixels, STANDARDIZED, 0.2);
+    check_standardized(pixels, SAMPLES - SAMPLES / 5);
+    take_before_split(pixels, STANDARDIZED, 0);
+    check_standardized(pixels, SAMPLES);
+    take_before_split(pixels, "concat(" STANDARDIZED ")", 0.2);
+    check_standardized(pixels, SAMPLES);
+    options.validation_split = 1;
+    assert_int_equal(leat_source_open(&s, sizeof s, STANDARDIZED, &options, &err), LEAT_EINVAL);
+    assert_non_null(strstr(err.message, "validation_split"));
+}
+
 /* Whitened samples are not correlated. */
 static void samples_are_whitened(void **state) {
     (void)state;
@@ -554,6 +589,7 @@ int main(void) {
         cmocka_unit_test(pictures_without_masks_are_refused),
         cmocka_unit_test(statistics_are_computed_and_kept),
         cmocka_unit_test(validation_has_the_statistics_of_training),
+        cmocka_unit_test(a_split_leaves_samples_out_of_statistics),
         cmocka_unit_test(samples_are_whitened),
         cmocka_unit_test(scaled_samples_are_not_rounded),
         cmocka_unit_test(a_changed_picture_makes_a_cache_anew), /* the last: it changes a picture */

@@ -47,6 +47,7 @@ static int open_split(cli_session *session) {
     double share = 0;
     const char *text = session->arguments->text[CLI_VALIDATION_SPLIT];
     if (!read_share(text, &share)) return CLI_USAGE; /* cli_check_fit_data has refused it */
+    session->validation_split = share;
     int code = cli_open_data(session, &whole, session->arguments->text[CLI_TRAIN]);
     if (code != CLI_SUCCESS) return code;
     leat_status status =

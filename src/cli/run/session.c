@@ -214,6 +214,7 @@ int cli_open_data(cli_session *session, leat_sequence *out, const char *spec) {
     options.batch_size = cli_number(session->arguments, CLI_BATCH_SIZE, options.batch_size);
     options.statistics = session->statistics[0] ? session->statistics : NULL;
     options.read_statistics = session->reads_statistics;
+    options.validation_split = session->validation_split;
     options.progress = cli_number(session->arguments, CLI_VERBOSE, 1) == 1 ? show_reading : NULL;
     options.progress_user = session;
     leat_status status = leat_source_open(out, sizeof *out, spec, &options, &err);

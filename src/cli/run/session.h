@@ -32,9 +32,10 @@ typedef struct cli_session {
     cli_progress measuring;          /* progress line while kernels are measured */
     char statistics[CLI_PATH_BYTES]; /* file of the statistics of the training data; "": none */
     char temporary
-        [CLI_PATH_BYTES];  /* the folder of this file, if the run has none (cli/run/statistics.h); "" */
-    bool reads_statistics; /* the data is not that of a training */
-    cli_progress reading;  /* progress line while statistics are computed */
+        [CLI_PATH_BYTES];    /* the folder of this file, if the run has none (cli/run/statistics.h); "" */
+    bool reads_statistics;   /* the data is not that of a training */
+    double validation_split; /* the share of the data that will be split off for validation */
+    cli_progress reading;    /* progress line while statistics are computed */
 } cli_session;
 
 /* Loads the model.  Like the functions below, prints a message on failure and returns an exit code. */

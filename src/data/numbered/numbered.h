@@ -42,6 +42,9 @@ size_t leati_sample_bytes(const leat_tensor_spec *spec);
 /* Checks the batch size that a caller gives.  Errors: LEAT_EINVAL. */
 leat_status leati_check_batch_size(int64_t batch_size, leat_error *err);
 
+/* Returns how many of the samples leat_sequence_split gives to its first part. */
+int64_t leati_split_count(int64_t samples, double share);
+
 /* The numbers of the samples of a batch.  The struct must not be moved. */
 typedef struct leati_numbers {
     int64_t *at; /* points to `few`, or to memory */
