@@ -25,7 +25,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 sys.dont_write_bytecode = True
 
-from programs import RELEASE, ROOT, Peer, about_machine, build, limiter, load, say, version_of_leat  # noqa: E402
+from compare_rows import LABELS as ALL_LABELS  # noqa: E402
+from programs import PYTHONS, RELEASE, ROOT, SCRIPTS, Peer, about_machine, build, limiter, load, say, version_of_leat  # noqa: E402
 from table import lines_of, number, ratio  # noqa: E402
 
 MODELS = (["Xception", "VGG16", "VGG19"] + ["ResNet%d%s" % (depth, v) for v in ("", "V2") for depth in (50, 101, 152)] +
@@ -34,9 +35,7 @@ MODELS = (["Xception", "VGG16", "VGG19"] + ["ResNet%d%s" % (depth, v) for v in (
           ["EfficientNetV2" + size for size in ("B0", "B1", "B2", "B3", "S", "M", "L")] +
           ["ConvNeXt" + size for size in ("Tiny", "Small", "Base", "Large", "XLarge")])
 WORKS = (("step 8", "train", 8), ("predict 8", "predict", 8), ("predict 1", "predict", 1))
-LABELS = {"torch": "PyTorch", "keras3": "Keras (current)", "onnx": "ONNX Runtime"}
-PYTHONS = {"torch": "build/peers/torch", "keras3": "build/keras3", "onnx": "build/peers/onnx"}
-SCRIPTS = {"torch": "torch_step.py", "keras3": "keras_step.py", "onnx": "onnx_step.py"}
+LABELS = {name: ALL_LABELS[name] for name in ("torch", "keras3", "onnx")}
 FOLDER = os.path.join(ROOT, "build", "applications-bench")
 
 
@@ -208,9 +207,9 @@ def free_bytes():
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for peer, folder in PYTHONS.items():
-        parser.add_argument("--" + peer, metavar="PYTHON", default=os.path.join(ROOT, folder, "bin", "python"),
-                            help="a Python that has %s (default: %s)" % (LABELS[peer], folder))
+    for peer, label in LABELS.items():
+        parser.add_argument("--" + peer, metavar="PYTHON", default=os.path.join(ROOT, PYTHONS[peer], "bin", "python"),
+                            help="a Python that has %s (default: %s)" % (label, PYTHONS[peer]))
     parser.add_argument("--models", metavar="NAME,...", default=",".join(MODELS), help="the models (default: all %d)" % len(MODELS))
     parser.add_argument("--works", metavar="NAME,...", default=",".join(work[0] for work in WORKS), help="default: all of them")
     parser.add_argument("--peers", metavar="NAME,...", default=",".join(LABELS), help="torch, keras3, onnx (default: all)")

@@ -13,6 +13,9 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(HERE)
 RELEASE = os.path.join(ROOT, "build", "release")
 PATIENCE_S = 150
+# The peers of steps and predictions: the environments that bench/peers/setup makes, and the scripts in bench/peers.
+PYTHONS = {"torch": "build/peers/torch", "keras": "build/keras231", "keras3": "build/keras3", "onnx": "build/peers/onnx"}
+SCRIPTS = {"torch": "torch_step.py", "keras": "keras_step.py", "keras3": "keras_step.py", "onnx": "onnx_step.py"}
 
 
 def say(text):
