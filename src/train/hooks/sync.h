@@ -7,10 +7,11 @@
 #include "nn/program/program.h"
 #include "train/hooks/training.h"
 
-/* Implements leat_training's sync: stopping, the learning rate and changed weights; `status` is that of the hooks. */
+/* With several ranks: tells all ranks, after a hook, what the hooks of rank 0 have done: stopping, the learning rate
+ * and changed weights; `status` is that of the hooks. */
 leat_status leati_training_sync(leat_training *training, leat_status status, leat_error *err);
 
-/* Implements leat_training's follow: the same after a hook of a batch, when only rank 0 has something to tell. */
+/* The same after a hook of a batch, when only rank 0 has something to tell, by one message of rank 0. */
 leat_status leati_training_follow(leat_training *training, leat_status status, leat_error *err);
 
 /* Replaces the first `bytes` bytes of a slab of the model by those of rank 0.  Errors: those of the communicator. */

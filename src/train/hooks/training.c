@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "dist/dist.h"
 #include "train/hooks/callback.h"
+#include "train/hooks/sync.h"
 #include "train/step/check.h"
 #include "train/step/meter.h"
 
@@ -49,7 +50,7 @@ void leati_training_leave(leat_training *training) {
 }
 
 bool leati_training_is_requested(const leat_training *training) {
-    if (training->sync) return training->requested;
+    if (training->dist) return training->requested;
     return atomic_load_explicit(&training->model->stop_requested, memory_order_relaxed);
 }
 
@@ -139,7 +140,7 @@ static uint32_t bit_of(leati_hook hook) {
 
 leat_status leati_training_meet(leat_training *training, leat_error *err) {
     const char *name = NULL;
-    if (!training->sync) return LEAT_OK;
+    if (!training->dist) return LEAT_OK;
 #define NOTE_HOOK(hook)                                                                                      \
     for (int i = 0; i < training->callback_count; ++i)                                                       \
         if (hook_of(&training->callbacks[i], LEATI_HOOK_##hook, &name))                                      \
@@ -169,7 +170,7 @@ static leat_status collect(leat_training *training, leati_hook hook, leat_error 
 
 /* Gives the histories of all ranks the logs of rank 0, to which callbacks such as ReduceLROnPlateau have added. */
 static leat_status share_logs(leat_training *training, leat_status status, leat_logs *logs, leat_error *err) {
-    LEATI_TRY(training->sync(training, status, err));
+    LEATI_TRY(leati_training_sync(training, status, err));
     return leati_dist_broadcast(training->dist, logs, sizeof *logs, 0, err);
 }
 
@@ -177,19 +178,19 @@ leat_status leati_training_call(leat_training *training, leati_hook hook, int64_
                                 leat_error *err) {
     LEATI_TRY(collect(training, hook, err));
     leat_status status = call_callbacks(training, hook, index, logs, err);
-    if (training->sync && training->dist->size > 1 && hook == LEATI_HOOK_on_epoch_end)
+    if (training->dist && training->dist->size > 1 && hook == LEATI_HOOK_on_epoch_end)
         LEATI_TRY(share_logs(training, status, logs, err));
     if (status == LEAT_OK) status = call_one(training, &training->history, hook, index, logs, err);
-    if (!training->sync) return status;
-    if (!is_of_batch(hook)) return training->sync(training, status, err);
-    return is_called(training, hook) ? training->follow(training, status, err) : status;
+    if (!training->dist) return status;
+    if (!is_of_batch(hook)) return leati_training_sync(training, status, err);
+    return is_called(training, hook) ? leati_training_follow(training, status, err) : status;
 }
 
 leat_status leati_training_begin_batch(leat_training *training, leati_hook hook, leat_status taken,
                                        int64_t index, leat_logs *logs, leat_error *err) {
     if (taken == LEAT_OK || training->dist->rank != 0)
         return leati_training_call(training, hook, index, logs, err);
-    return is_called(training, hook) ? training->follow(training, taken, err) : LEAT_OK;
+    return is_called(training, hook) ? leati_training_follow(training, taken, err) : LEAT_OK;
 }
 
 leat_status leati_training_show_epoch(leat_training *training, int64_t epoch, leat_logs *logs,

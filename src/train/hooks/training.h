@@ -34,18 +34,14 @@ struct leat_training {
     int callback_count;
     leat_status (*validate)(leat_training *training, leat_logs *logs,
                             leat_error *err); /* NULL if there is no validation data */
-    void *loop;                               /* the loop that validate and sync work on */
-    /* With several ranks: tells all ranks, after each hook, what the hooks of rank 0 have done; NULL: one process. */
-    leat_status (*sync)(leat_training *training, leat_status status, leat_error *err);
-    /* With sync: the same after a hook of a batch, by one message of rank 0. */
-    leat_status (*follow)(leat_training *training, leat_status status, leat_error *err);
-    /* With sync: gives rank 0 all slots of a spread optimizer, before a callback may read them. */
+    void *loop;                               /* the loop that validate and collect work on */
+    leat_dist *dist; /* the ranks, borrowed (train/hooks/sync.h); NULL: one process */
+    /* With dist: gives rank 0 all slots of a spread optimizer, before a callback may read them. */
     leat_status (*collect)(leat_training *training, leat_error *err);
-    uint32_t called; /* with sync: the hooks that callbacks of rank 0 have, a bit for each leati_hook */
-    leat_dist *dist; /* with sync: the ranks; borrowed */
-    uint64_t synced_version; /* with sync: the version of the weights of rank 0 after the last hook */
+    uint32_t called; /* with dist: the hooks that callbacks of rank 0 have, a bit for each leati_hook */
+    uint64_t synced_version; /* with dist: the version of the weights of rank 0 after the last hook */
     bool
-        requested; /* with sync: leat_model_stop_training was called on a rank before the last batch or hook */
+        requested; /* with dist: leat_model_stop_training was called on a rank before the last batch or hook */
     leat_history *run_history; /* of a fit, which owns it; NULL in an evaluation or a prediction */
 };
 

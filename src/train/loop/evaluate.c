@@ -9,7 +9,6 @@
 #include "leat/train.h"
 #include "nn/model/model.h"
 #include "tensor/sequence.h"
-#include "train/hooks/sync.h"
 #include "train/hooks/training.h"
 #include "train/loop/runner.h"
 #include "train/parallel/traits.h"
@@ -213,8 +212,6 @@ static leat_status prepare(pass_loop *loop, leat_model *model, const pass_task *
     training->params.samples = task->samples;
     training->dist = options->dist;
     if (options->dist) {
-        training->sync = leati_training_sync;
-        training->follow = leati_training_follow;
         LEATI_TRY(leati_parallel_init(&loop->parallel, options->dist, model, loop->kind->mode, NULL, err));
         loop->parallel.requested = &training->requested;
     }

@@ -11,7 +11,6 @@
 #include "feed/stats/trace.h"
 #include "tensor/sequence.h"
 #include "train/history/cores.h"
-#include "train/hooks/sync.h"
 #include "train/loop/fit_loop.h"
 #include "train/loop/fit_state.h"
 #include "train/step/check.h"
@@ -250,10 +249,8 @@ static leat_status prepare(leati_fit_loop *loop, leat_model *model, fit_task *ta
     training->validate = options->validation ? leati_fit_validate_in_hook : NULL;
     LEATI_TRY(leati_meter_init(&loop->meter, model, err));
     if (options->validation) LEATI_TRY(leati_meter_init(&loop->validation_meter, model, err));
-    training->dist = loop->read_options.dist;
+    training->dist = options->dist;
     if (options->dist) {
-        training->sync = leati_training_sync;
-        training->follow = leati_training_follow;
         LEATI_TRY(leati_parallel_init(&loop->parallel, training->dist, model, LEATI_TRAIN, &parallel, err));
         loop->parallel.requested = &training->requested;
         loop->parallel.synced_version = &training->synced_version;

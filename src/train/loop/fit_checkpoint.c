@@ -124,6 +124,11 @@ static bool has_finite_weights(leati_fit_loop *loop) {
     return false;
 }
 
+/* What a process that writes no checkpoints does where rank 0 may write one. */
+static leat_status follow_writer(leati_fit_loop *loop, leat_error *err) {
+    return loop->checkpoints.options.folder ? leati_fit_collect_if(loop, false, err) : LEAT_OK;
+}
+
 /* Begins a checkpoint on rank 0 if one is due.  All ranks make this call. */
 static leat_status begin_if_idle(leati_fit_loop *loop, leat_error *err) {
     leati_writer *writer = loop->checkpoints.writer;
@@ -137,8 +142,7 @@ static leat_status begin_if_idle(leati_fit_loop *loop, leat_error *err) {
 leat_status leati_fit_checkpoint_step(leati_fit_loop *loop, leat_error *err) {
     leati_fit_checkpoints *checkpoints = &loop->checkpoints;
     const leat_checkpoint_options *options = &checkpoints->options;
-    if (!options->folder) return LEAT_OK;
-    if (!writes(loop)) return leati_fit_collect_if(loop, false, err);
+    if (!writes(loop)) return follow_writer(loop, err);
     if (options->every_steps > 0 && loop->position.steps % options->every_steps == 0) checkpoints->due = true;
     if (options->every_ms > 0 && (leati_now_ns() - checkpoints->started_ns) / 1000000 >= options->every_ms)
         checkpoints->due = true;
@@ -147,8 +151,7 @@ leat_status leati_fit_checkpoint_step(leati_fit_loop *loop, leat_error *err) {
 
 leat_status leati_fit_checkpoint_epoch(leati_fit_loop *loop, leat_error *err) {
     const leat_checkpoint_options *options = &loop->checkpoints.options;
-    if (!options->folder) return LEAT_OK;
-    if (!writes(loop)) return leati_fit_collect_if(loop, false, err);
+    if (!writes(loop)) return follow_writer(loop, err);
     if (options->every_epochs > 0 && loop->position.epoch % options->every_epochs == 0)
         loop->checkpoints.due = true;
     /* Otherwise a fit that continues from an older checkpoint would replace the best model by a worse one. */
@@ -166,8 +169,7 @@ static bool is_worth_saving(const leati_fit_loop *loop) {
 leat_status leati_fit_checkpoint_last(leati_fit_loop *loop, leat_error *err) {
     leati_fit_checkpoints *checkpoints = &loop->checkpoints;
     leat_error why = {0};
-    if (!checkpoints->options.folder) return LEAT_OK;
-    if (!writes(loop)) return leati_fit_collect_if(loop, false, err);
+    if (!writes(loop)) return follow_writer(loop, err);
     if (checkpoints->writer) leati_writer_wait(checkpoints->writer);
     log_failure(loop);
     const bool begins = is_worth_saving(loop) && has_finite_weights(loop);
