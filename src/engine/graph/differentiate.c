@@ -68,20 +68,19 @@ static void apply_rule(const sweep *s, int32_t n, const leati_value *diff_output
 
 /* Adds the gradients of the value's slices: joined if they do not overlap, otherwise one by one. */
 static void add_slices(const sweep *s, leati_value value) {
-    enum { most_slices = 32 };
-    leati_sliced slices[most_slices];
+    leati_sliced slices[LEATI_MAX_CONCAT];
     const int32_t last = s->last_slice[value];
     int count = 0;
     if (last < 0) return;
     for (int32_t n = last; n >= 0; n = s->slice_before[n], ++count) {
         const leati_node *node = leati_graph_node_at(s->graph, n);
-        if (count < most_slices) slices[count] = (leati_sliced){&node->attrs, s->diff[node->outputs[0]]};
+        if (count < LEATI_MAX_CONCAT) slices[count] = (leati_sliced){&node->attrs, s->diff[node->outputs[0]]};
     }
     const leati_node *node = leati_graph_node_at(s->graph, last);
     s->graph->forward = last;
     s->graph->label = node->label;
     leati_value joined =
-        count <= most_slices ? leati_graph_join_slices(s->graph, value, count, slices) : LEATI_NONE;
+        count <= LEATI_MAX_CONCAT ? leati_graph_join_slices(s->graph, value, count, slices) : LEATI_NONE;
     s->graph->forward = -1;
     if (joined != LEATI_NONE)
         accumulate(s, node, value, joined);

@@ -5,8 +5,6 @@
 #include "engine/graph/build.h"
 #include "engine/graph/graph_private.h"
 
-enum { most_parts = 32 /* inputs of a CONCAT */ };
-
 /* Returns the only axis along which the slice is shorter than its source; -1 if there is no such axis. */
 static int sliced_axis(const leati_desc *src, const leati_attrs *attrs) {
     int axis = -1;
@@ -56,8 +54,8 @@ leati_value leati_graph_join_slices(leati_graph *g, leati_value value, int count
         if (sliced_axis(&src, slices[i].attrs) != axis) return LEATI_NONE;
     sort(count, slices, axis);
     const int wanted = count_parts(count, slices, axis, src.shape[axis]);
-    if (wanted < 2 || wanted > most_parts) return LEATI_NONE;
-    leati_value parts[most_parts];
+    if (wanted < 2 || wanted > LEATI_MAX_CONCAT) return LEATI_NONE;
+    leati_value parts[LEATI_MAX_CONCAT];
     int used = 0;
     int64_t end = 0;
     for (int i = 0; i < count; ++i) {

@@ -14,7 +14,8 @@
 #include "leat/error.h"
 #include "leat/tensor.h"
 
-#define LEATI_MAX_INPUTS  34 /* 32 inputs of CONCAT, and 2 more */
+#define LEATI_MAX_CONCAT  32 /* inputs of CONCAT */
+#define LEATI_MAX_INPUTS  (LEATI_MAX_CONCAT + 2)
 #define LEATI_MAX_OUTPUTS 6
 
 typedef struct leati_graph leati_graph;

@@ -41,7 +41,7 @@ static void concat_gradient(leati_graph *g, const leati_node *node, const leati_
 
 const leati_op_descriptor leati_op_concat = {.name = "concat",
                                              .min_inputs = 1,
-                                             .max_inputs = 32,
+                                             .max_inputs = LEATI_MAX_CONCAT,
                                              .outputs = 1,
                                              .infer = infer_concat,
                                              .gradient = concat_gradient};

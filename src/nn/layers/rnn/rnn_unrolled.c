@@ -8,8 +8,6 @@
 #include "base/memory.h"
 #include "engine/op_semantics/geometry.h"
 
-enum { max_concat_inputs = 32 /* inputs of a CONCAT */ };
-
 /* ---- Time ---- */
 
 static leati_value without_time(leati_graph *g, leati_value x) {
@@ -35,7 +33,7 @@ static void split(leati_graph *g, leati_value x, int64_t count, leati_value *out
         out[0] = without_time(g, x);
         return;
     }
-    const int64_t parts = count < max_concat_inputs ? count : max_concat_inputs;
+    const int64_t parts = count < LEATI_MAX_CONCAT ? count : LEATI_MAX_CONCAT;
     for (int64_t i = 0; i < parts; ++i) {
         const int64_t from = count * i / parts, to = count * (i + 1) / parts;
         split(g, leati_slice_axis(g, x, 1, from, to - from), to - from, out + from);
@@ -46,8 +44,8 @@ static void split(leati_graph *g, leati_value x, int64_t count, leati_value *out
 static leati_value join(leati_graph *g, leati_value *steps, int64_t count) {
     while (count > 1) {
         int64_t joined = 0;
-        for (int64_t i = 0; i < count; i += max_concat_inputs) {
-            int group = count - i < max_concat_inputs ? (int)(count - i) : max_concat_inputs;
+        for (int64_t i = 0; i < count; i += LEATI_MAX_CONCAT) {
+            int group = count - i < LEATI_MAX_CONCAT ? (int)(count - i) : LEATI_MAX_CONCAT;
             steps[joined++] = group == 1 ? steps[i] : leati_concat(g, group, steps + i, 1);
         }
         count = joined;
