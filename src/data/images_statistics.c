@@ -159,12 +159,13 @@ static leat_status compute(leati_statistics *out, const leati_image_fitting *f, 
 
 /* Writes what the statistics were computed of: the folder, and a checksum of the names of its pictures. */
 static void describe_pictures(const leati_image_fitting *f, leati_text *out) {
+    const int64_t count = fitted_count(f);
     XXH3_state_t hash;
     XXH3_INITSTATE(&hash);
     XXH3_64bits_reset(&hash);
-    for (int64_t i = 0; i < fitted_count(f); ++i)
+    for (int64_t i = 0; i < count; ++i)
         XXH3_64bits_update(&hash, f->list->files[i].path, strlen(f->list->files[i].path) + 1);
-    leati_text_add(out, "%s %lld %016llx", f->path, (long long)fitted_count(f),
+    leati_text_add(out, "%s %lld %016llx", f->path, (long long)count,
                    (unsigned long long)XXH3_64bits_digest(&hash));
 }
 

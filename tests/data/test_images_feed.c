@@ -426,22 +426,28 @@ static void pictures_without_masks_are_refused(void **state) {
 
 enum { SMALL = 4 * 5 * 3 };
 
-/* Opens a source that needs statistics, and reads all samples without augmentation. */
-static leat_status take_standardized(float *out, const char *text, bool read_only, leat_error *err) {
+/* Opens a source and reads all samples; rng NULL: without augmentation. */
+static leat_status take_opened(float *out, const char *text, leat_source_options options, leat_rng *rng,
+                               leat_error *err) {
     leat_sequence s;
-    leat_source_options options = leat_source_options_default();
     options.batch_size = SAMPLES;
-    options.read_statistics = read_only;
-    options.statistics = "default.npz";
     leat_status status = leat_source_open(&s, sizeof s, text, &options, err);
     if (status != LEAT_OK) return status;
     int32_t labels[SAMPLES];
     leat_batch batch = {.size = s.spec.batch_size, .tensor_count = 2};
     batch.tensors[0].data = out;
     batch.tensors[1].data = labels;
-    assert_int_equal(s.get(s.user, 0, NULL, &batch, NULL), LEAT_OK);
+    assert_int_equal(s.get(s.user, 0, rng, &batch, NULL), LEAT_OK);
     leat_sequence_destroy(&s);
     return LEAT_OK;
+}
+
+/* Opens a source that needs statistics, and reads all samples without augmentation. */
+static leat_status take_standardized(float *out, const char *text, bool read_only, leat_error *err) {
+    leat_source_options options = leat_source_options_default();
+    options.read_statistics = read_only;
+    options.statistics = "default.npz";
+    return take_opened(out, text, options, NULL, err);
 }
 
 static void check_standardized(const float *pixels, int64_t samples) {
@@ -500,21 +506,13 @@ static void validation_has_the_statistics_of_training(void **state) {
     assert_int_equal(remove("s.npz"), 0);
 }
 
-/* Opens STANDARDIZED with a split to come, and reads all samples. */
+/* Opens a source with a split to come, and reads all samples. */
 static void take_before_split(float *out, const char *text, double share) {
-    leat_sequence s;
     leat_error err = {0};
     leat_rng rng = leat_rng_for(1, 0, 0);
     leat_source_options options = leat_source_options_default();
-    options.batch_size = SAMPLES;
     options.validation_split = share;
-    assert_int_equal(leat_source_open(&s, sizeof s, text, &options, &err), LEAT_OK);
-    int32_t labels[SAMPLES];
-    leat_batch batch = {.size = s.spec.batch_size, .tensor_count = 2};
-    batch.tensors[0].data = out;
-    batch.tensors[1].data = labels;
-    assert_int_equal(s.get(s.user, 0, &rng, &batch, &err), LEAT_OK);
-    leat_sequence_destroy(&s);
+    assert_int_equal(take_opened(out, text, options, &rng, &err), LEAT_OK);
 }
 
 /* The samples that leat_sequence_split will take away count only in a combination, whose parts it does not cut. */
