@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "base/os/process_stat.h"
@@ -206,13 +207,22 @@ typedef enum close_case {
     WORKER_HANGS,
     HELPER_STOPPED,
     HELPER_AND_WORKERS_STOPPED,
+    HELPER_AND_WORKERS_STOPPED_EARLY, /* before the workers have asked for a signal when the helper dies */
     CLOSE_CASES
 } close_case;
+
+static leat_status forget_death_of_helper(void *user, int worker, leat_error *err) {
+    (void)user, (void)worker, (void)err;
+    prctl(PR_SET_PDEATHSIG, 0);
+    return LEAT_OK;
+}
 
 static void close_in(close_case which) {
     source s;
     source_init(&s, length, 2, 3);
     leat_sequence sequence = source_sequence(&s);
+    if (which == HELPER_AND_WORKERS_STOPPED_EARLY) sequence.worker_init = forget_death_of_helper;
+    bool all_stopped = which == HELPER_AND_WORKERS_STOPPED || which == HELPER_AND_WORKERS_STOPPED_EARLY;
     resources before = resources_now();
     bool in_get = which == WORKER_STOPPED_IN_GET || which == WORKER_HANGS;
     atomic_store(&s.counts->pause, in_get);
@@ -226,9 +236,8 @@ static void close_in(close_case which) {
         wait_until_idle(feed);
     if (which == WORKER_IDLE_STOPPED || which == WORKER_STOPPED_IN_GET) stop(workers[0]);
     if (which == WORKER_STOPPED_IN_GET) atomic_store(&s.counts->pause, 0);
-    if (which == HELPER_AND_WORKERS_STOPPED)
-        for (int i = 0; i < 2; ++i) stop(workers[i]);
-    if (which == HELPER_STOPPED || which == HELPER_AND_WORKERS_STOPPED) stop(helper);
+    for (int i = 0; all_stopped && i < 2; ++i) stop(workers[i]);
+    if (which == HELPER_STOPPED || all_stopped) stop(helper);
     assert_int_equal(leat_feed_close(&feed), 0);
     resources_check(before);
     expect_gone(helper);

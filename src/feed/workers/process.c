@@ -173,8 +173,18 @@ leat_status leati_processes_check(leati_helper *helper, leat_error *err) {
                       how.si_status);
 }
 
-/* Waits for the workers of a helper that was killed.  They are killed by its death, but the caller is not their
- * parent. */
+/* Kills the helper and its workers.  A worker is killed by the helper's death only after it has asked for that, and one
+ * that was stopped as soon as it was forked has not asked yet. */
+static bool kill_with_workers(const leati_helper *helper) {
+    const leati_worker_table *table = &helper->work->table;
+    for (int i = 0; i < table->count; ++i) {
+        pid_t pid = (pid_t)atomic_load(&table->workers[i].pid);
+        if (pid > 0) kill(pid, SIGKILL);
+    }
+    return kill(helper->pid, SIGKILL) == 0;
+}
+
+/* Waits for the workers of a helper that was killed.  The caller is not their parent. */
 static void await_orphans(const leati_worker_table *table) {
     for (int i = 0; i < table->count; ++i) {
         pid_t pid = (pid_t)atomic_load(&table->workers[i].pid);
@@ -192,8 +202,8 @@ static void sleep_until_ended(int pidfd) {
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 }
 
-/* Waits for the end of the helper, which kills workers that do not exit.  Kills the helper if it is stopped, or takes
- * longer than it may; its workers are then killed by its death.  Time during which this process is stopped does not
+/* Waits for the end of the helper, which kills workers that do not exit.  Kills the helper and its workers if it is
+ * stopped, or takes longer than it may.  Time during which this process is stopped does not
  * count.  Returns the result of waitpid. */
 static pid_t await_helper(const leati_helper *helper, int *status) {
     leati_patience patience = {0};
@@ -211,7 +221,7 @@ static pid_t await_helper(const leati_helper *helper, int *status) {
             patience.watched_ns > 2 * LEATI_EXIT_PATIENCE_NS; /* the helper's patience, and as much more */
         /* A program that is still beginning does not look at its control descriptor. */
         if (helper->command && !atomic_load(&helper->work->table.shared->helper_runs)) overdue = true;
-        if (overdue && !killed) killed = kill(helper->pid, SIGKILL) == 0;
+        if (overdue && !killed) killed = kill_with_workers(helper);
     }
     if (pidfd >= 0) close(pidfd);
     return reaped;
