@@ -74,6 +74,9 @@ int leati_keras3_state_count(const leat_model *model);
 leat_status leati_keras3_write_state(const leati_placement *placement, leati_h5 *file,
                                      const leat_model *model, leati_state_name name_of, void *user,
                                      leat_error *err);
+/* Writes those of the optimizer in a LossScaleOptimizer, which .keras and .weights.h5 files have twice. */
+leat_status leati_keras3_write_inner_state(const leati_placement *placement, leati_h5 *file,
+                                           const leat_model *model, leat_error *err);
 /* Writes the path of the optimizer's variable `index` in .keras and .weights.h5 files. */
 void leati_keras3_state_path(void *user, int index, char *out, size_t bytes);
 

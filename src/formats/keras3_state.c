@@ -20,7 +20,7 @@ void leati_keras3_state_path(void *user, int index, char *out, size_t bytes) {
 typedef struct state_layout {
     bool has_rate;  /* the learning rate is at position 1 */
     bool in_blocks; /* the slots are not interleaved weight by weight */
-    int skipped;    /* variables of a LossScaleOptimizer, before all others */
+    int scale;      /* number of a LossScaleOptimizer's variables, before all others */
     int first;      /* position of the first slot */
     int product;    /* position of Nadam's product of momenta; -1: none */
 } state_layout;
@@ -47,6 +47,16 @@ static int slot_variables(const leat_model *model) {
     return leati_optimizer_slab_count(optimizer) * model->weights.trainable_count - missing;
 }
 
+/* The variables of a LossScaleOptimizer. */
+enum { SCALE_ITERATION, SCALE_RATE, SCALE_COUNTER, SCALE_VALUE, SCALE_VARIABLES };
+
+/* Moves the optimizer's variables behind those of its LossScaleOptimizer. */
+static void put_behind_scale(state_layout *layout) {
+    layout->scale = SCALE_VARIABLES;
+    layout->first += SCALE_VARIABLES;
+    if (layout->product >= 0) layout->product += SCALE_VARIABLES;
+}
+
 /* Returns the layout of files of current Keras, where the product of momenta is the last variable. */
 static state_layout current_layout(const leat_model *model, bool has_rate) {
     const int first = has_rate ? 2 : 1;
@@ -56,13 +66,24 @@ static state_layout current_layout(const leat_model *model, bool has_rate) {
                           .product = has_product ? first + slot_variables(model) : -1};
 }
 
+/* Returns the layout of the files that leat writes. */
+static state_layout written_layout(const leat_model *model) {
+    state_layout layout = current_layout(model, has_rate_variable(model));
+    if (model->compiled.optimizer->scale.growth_steps == 0) return layout;
+    layout.product = -1; /* Keras leaves it out, and begins with 1 again */
+    put_behind_scale(&layout);
+    return layout;
+}
+
 int leati_keras3_state_count(const leat_model *model) {
-    const state_layout layout = current_layout(model, has_rate_variable(model));
+    const state_layout layout = written_layout(model);
     return layout.first + slot_variables(model) + (layout.product < 0 ? 0 : 1);
 }
 
 bool leati_keras3_has_state(const leat_model *model, int count, bool late) {
     const int least = late ? 1 + slot_variables(model) : leati_keras3_state_count(model);
+    if (model->compiled.optimizer->scale.wraps) /* before the first step, files have two variables of each */
+        return count > 4;
     return count > 0 && (count > 2 || count >= least);
 }
 
@@ -122,8 +143,8 @@ static leat_status visit_weight(const leat_model *model, int entry, visited *don
 static leat_status visit_all(const leati_placement *placement, const leat_model *model,
                              const state_layout *layout, visit do_one, void *user, leat_error *err) {
     visited done = {0};
-    LEATI_TRY(do_one(user, layout->skipped, 0, err));
-    if (layout->has_rate) LEATI_TRY(do_one(user, layout->skipped + 1, LEARNING_RATE, err));
+    LEATI_TRY(do_one(user, layout->scale, 0, err));
+    if (layout->has_rate) LEATI_TRY(do_one(user, layout->scale + 1, LEARNING_RATE, err));
     for (int32_t i = 0; i < placement->count; ++i) {
         int entry = placement->items[i].weight->entry;
         if (entry < model->weights.trainable_count)
@@ -150,9 +171,28 @@ static leat_status read_one(void *user, int position, int index, leat_error *err
     return leati_keras_h5_read_optimizer_weight(t->file, path, t->target, index, err);
 }
 
-/* Variables of a LossScaleOptimizer before those of its inner optimizer: an iteration, a learning rate, the counter of
- * its steps and the scale. */
-#define SCALE_VARIABLES 4
+static leat_status read_number(const transfer *t, int position, double *out, leat_error *err) {
+    char path[512];
+    leat_tensor tensor;
+    t->name_of(t->user, position, path, sizeof path);
+    LEATI_TRY(leati_h5_describe(t->file, path, &tensor, err));
+    if (leat_tensor_count(&tensor) != 1)
+        return leati_fail(err, LEAT_EFORMAT, "'%s': expected one number", path);
+    tensor.dtype = LEAT_F64;
+    tensor.data = out;
+    return leati_h5_read(t->file, path, &tensor, err);
+}
+
+static leat_status read_scale(const transfer *t, leati_loss_scale *scale, leat_error *err) {
+    double counter = 0, value = 0;
+    LEATI_TRY(read_number(t, SCALE_COUNTER, &counter, err));
+    LEATI_TRY(read_number(t, SCALE_VALUE, &value, err));
+    if (!(counter >= 0) || counter > 1e15 || !(value > 0))
+        return leati_fail(err, LEAT_EFORMAT, "the loss scale: expected numbers above 0");
+    scale->counter = (int64_t)counter;
+    scale->value = (float)value;
+    return LEAT_OK;
+}
 
 /* Returns the number of variables at the end of a file that leat does not need: tf.keras 2.11 and later give an SGD
  * without momentum a slot, which stays 0. */
@@ -169,14 +209,18 @@ static int unused_variables(const leat_model *model, int others) {
  * each weight even if it uses none. */
 static bool find_layout(const leat_model *model, int count, bool in_blocks, state_layout *out) {
     const bool nadam = model->compiled.optimizer->type->has_schedule;
-    int skipped = model->compiled.optimizer->scaled ? SCALE_VARIABLES : 0;
-    int others = count - slot_variables(model) - skipped;
+    const bool wraps = model->compiled.optimizer->scale.wraps;
+    int others = count - slot_variables(model) - (wraps ? SCALE_VARIABLES : 0);
     others -= unused_variables(model, others);
     *out = current_layout(model, others == (nadam ? 3 : 2));
     out->in_blocks = in_blocks && strcmp(model->compiled.optimizer->type->class_name, "Ftrl") != 0;
-    out->skipped = skipped;
-    out->first += skipped;
-    if (out->product >= 0) out->product += skipped;
+    if (wraps) put_behind_scale(out);
+    if (wraps && nadam &&
+        others < 3) { /* Keras leaves out the product of an optimizer in a LossScaleOptimizer */
+        *out = (state_layout){.has_rate = others == 2, .first = others, .product = -1};
+        put_behind_scale(out);
+        return others >= 1;
+    }
     if (!nadam) return others == 1 || others == 2;
     if (others == 1) out->product = -1;
     if (others == 2 && in_blocks) *out = (state_layout){.in_blocks = true, .first = 2, .product = 1};
@@ -191,6 +235,8 @@ leat_status leati_keras3_read_state(const leati_placement *placement, leati_h5 *
     if (!find_layout(model, count, in_blocks, &layout))
         return leati_fail(err, LEAT_EFORMAT, "the optimizer's state: expected %d variables, found %d",
                           leati_keras3_state_count(model), count);
+    if (model->compiled.optimizer->scale.growth_steps > 0)
+        LEATI_TRY(read_scale(&t, &model->compiled.optimizer->scale, err));
     return visit_all(placement, model, &layout, read_one, &t, err);
 }
 
@@ -217,10 +263,42 @@ static leat_status write_one(void *user, int position, int index, leat_error *er
     return status;
 }
 
+/* Keras counts no iteration of a LossScaleOptimizer, whose learning rate is 0. */
+static leat_status write_scale(const transfer *t, const leati_loss_scale *scale, leat_error *err) {
+    int64_t iteration = 0, counter = scale->counter;
+    float rate = 0.0f, value = scale->value;
+    const leat_tensor variables[SCALE_VARIABLES] = {
+        [SCALE_ITERATION] = leat_tensor_view(LEAT_I64, 0, NULL, &iteration),
+        [SCALE_RATE] = leat_tensor_view(LEAT_F32, 0, NULL, &rate),
+        [SCALE_COUNTER] = leat_tensor_view(LEAT_I64, 0, NULL, &counter),
+        [SCALE_VALUE] = leat_tensor_view(LEAT_F32, 0, NULL, &value),
+    };
+    for (int i = 0; i < SCALE_VARIABLES; ++i) {
+        char path[512];
+        t->name_of(t->user, i, path, sizeof path);
+        LEATI_TRY(leati_h5_write(t->file, path, &variables[i], err));
+    }
+    return LEAT_OK;
+}
+
+static void inner_path(void *user, int index, char *out, size_t bytes) {
+    (void)user;
+    snprintf(out, bytes, "optimizer/inner_optimizer/vars/%d", index);
+}
+
+leat_status leati_keras3_write_inner_state(const leati_placement *placement, leati_h5 *file,
+                                           const leat_model *model, leat_error *err) {
+    transfer t = {.file = file, .source = model, .name_of = inner_path};
+    state_layout layout = current_layout(model, has_rate_variable(model));
+    layout.product = -1;
+    return visit_all(placement, model, &layout, write_one, &t, err);
+}
+
 leat_status leati_keras3_write_state(const leati_placement *placement, leati_h5 *file,
                                      const leat_model *model, leati_state_name name_of, void *user,
                                      leat_error *err) {
     transfer t = {.file = file, .source = model, .name_of = name_of, .user = user};
-    const state_layout layout = current_layout(model, has_rate_variable(model));
+    const state_layout layout = written_layout(model);
+    if (layout.scale > 0) LEATI_TRY(write_scale(&t, &model->compiled.optimizer->scale, err));
     return visit_all(placement, model, &layout, write_one, &t, err);
 }

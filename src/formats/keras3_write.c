@@ -50,11 +50,18 @@ static leat_status write_groups(leati_h5 *file, const leati_placement *placement
 
 static leat_status write_optimizer(leati_h5 *file, const leati_placement *placement, const leat_model *model,
                                    leat_error *err) {
+    static const char inner[] = "optimizer/inner_optimizer/vars";
+    const bool scaled = model->compiled.optimizer->scale.growth_steps > 0;
     char name[LEAT_NAME_BYTES];
     leati_keras3_optimizer_name(model->compiled.optimizer, name);
     LEATI_TRY(leati_h5_write_group(file, "optimizer/vars", err));
-    LEATI_TRY(leati_h5_write_string(file, "optimizer/vars", "name", name, err));
-    return leati_keras3_write_state(placement, file, model, leati_keras3_state_path, NULL, err);
+    LEATI_TRY(
+        leati_h5_write_string(file, "optimizer/vars", "name", scaled ? "loss_scale_optimizer" : name, err));
+    LEATI_TRY(leati_keras3_write_state(placement, file, model, leati_keras3_state_path, NULL, err));
+    if (!scaled) return LEAT_OK;
+    LEATI_TRY(leati_h5_write_group(file, inner, err));
+    LEATI_TRY(leati_h5_write_string(file, inner, "name", name, err));
+    return leati_keras3_write_inner_state(placement, file, model, err);
 }
 
 static leat_status write_weights(leati_h5 *file, const leati_placement *placement, const leat_model *model,

@@ -144,7 +144,7 @@ static const char *const archives[] = {"keras3_sequential", "keras3_functional",
                                        "keras3_adafactor",  "keras3_average",    "keras3_places",
                                        "open_pieces",       "open_classes",      "open_columns",
                                        "open_labels",       "keras3_muon",       "keras3_free",
-                                       "keras3_scores"};
+                                       "keras3_skipping",   "keras3_scores"};
 
 enum { ARCHIVE_COUNT = sizeof archives / sizeof archives[0] };
 
@@ -331,14 +331,14 @@ static void check_equal_states(leat_model *a, leat_model *b) {
 }
 
 static const char *const sources[] = {
-    "keras3_sequential.keras", "keras3_functional.h5", "keras3_lstm.keras",
-    "keras3_adafactor.keras",  "keras3_average.keras", "keras3_places.keras",
-    "open_pieces.keras",       "open_classes.keras",   "open_columns.keras",
-    "open_labels.h5",          "keras3_muon.keras",    "keras3_free.keras",
-    "keras3_scaled.keras",     "keras3_scores.keras",
+    "keras3_sequential.keras", "keras3_functional.h5",  "keras3_lstm.keras",
+    "keras3_adafactor.keras",  "keras3_average.keras",  "keras3_places.keras",
+    "open_pieces.keras",       "open_classes.keras",    "open_columns.keras",
+    "open_labels.h5",          "keras3_muon.keras",     "keras3_free.keras",
+    "keras3_scaled.keras",     "keras3_skipping.keras", "keras3_scores.keras",
 
-    "open_vectors.keras",      "cnn_adam.h5",          "cnn_adam_amsgrad.h5",
-    "two_inputs_rmsprop.h5",   "lstm_sgd.h5",          "lstm_nadam.h5",
+    "open_vectors.keras",      "cnn_adam.h5",           "cnn_adam_amsgrad.h5",
+    "two_inputs_rmsprop.h5",   "lstm_sgd.h5",           "lstm_nadam.h5",
     "wrapped_sgd.h5"};
 
 /* Every file comes back as a .keras archive, or is refused because of hard_sigmoid of 2.3.1. */

@@ -134,6 +134,12 @@ def scaled():
     return small(keras.optimizers.LossScaleOptimizer(keras.optimizers.Adam(0.02)))
 
 
+def skipping():
+    """A loss scale at which some steps are skipped: it is doubled after every second step that is not."""
+    return small(keras.optimizers.LossScaleOptimizer(keras.optimizers.Adam(0.02), initial_scale=2.0 ** 127,
+                                                     dynamic_growth_steps=2))
+
+
 def scores():
     """A loss and metrics that only current Keras has."""
     model = keras.Sequential([L.Input((4,)), L.Dense(3, activation="softmax")], name="scores")
@@ -209,13 +215,13 @@ def case(root, name, build):
     store.save("%s/%s.npz" % (root, name), members)
 
 
-ARCHIVES = (adafactor, average, places, rmsprop, nadam, embedding, muon, free, scaled, scores)  # no .h5 beside them; of Adafactor, Keras cannot write one
+ARCHIVES = (adafactor, average, places, rmsprop, nadam, embedding, muon, free, scaled, skipping, scores)  # no .h5 beside them; of Adafactor, Keras cannot write one
 
 
 def files():
     """Records the models."""
     for build in (sequential, functional, lstm, adafactor, average, places, rmsprop, nadam, embedding,
-                  muon, free, scaled, scores):
+                  muon, free, scaled, skipping, scores):
         case(os.path.join(HERE, "files"), "keras3_" + build.__name__, build)
 
 

@@ -73,7 +73,7 @@ const names_rule names_rules[] = {
     {"metrics", "AUC", "partly", "on probabilities (`from_logits` False)"},
     {"optimizers", "TFOptimizer", "no", "a wrapper of TensorFlow's optimizers, which cannot be in files"},
     {"optimizers", "LossScaleOptimizer", "partly",
-     "read as its inner optimizer: leat's gradients are float32"},
+     "no step is skipped where the update reads the rows of an Embedding's gradient"},
     {"optimizers", "MultiOptimizer OptimizerMap", "no", "several optimizers of one model: a model has one"},
     {"optimizers", "Muon", "partly", "`exclude_layers` are parts of names, not regular expressions"},
     {"optimizers", "clip_norm", "no", "a part of Keras's implementation"},

@@ -241,6 +241,15 @@ static void test_errors(void **state) {
         {"\"LossScaleOptimizer\"", LEAT_EINVAL, "the key 'inner_optimizer' is missing"},
         {"{\"class_name\": \"LossScaleOptimizer\", \"config\": {\"inner_optimizer\": \"adan\"}}",
          LEAT_ENOTFOUND, "unknown optimizer 'adan'"},
+        {"{\"class_name\": \"LossScaleOptimizer\", \"config\": {\"inner_optimizer\": \"sgd\", "
+         "\"initial_scale\": 0}}",
+         LEAT_EINVAL, "initial_scale: expected a number above 0"},
+        {"{\"class_name\": \"LossScaleOptimizer\", \"config\": {\"inner_optimizer\": \"sgd\", "
+         "\"dynamic_growth_steps\": 0}}",
+         LEAT_EINVAL, "dynamic_growth_steps: expected an integer of at least 1"},
+        {"{\"class_name\": \"LossScaleOptimizer\", \"config\": {\"inner_optimizer\": \"sgd\", "
+         "\"scale\": 2}}",
+         LEAT_EINVAL, "unknown key 'scale'"},
         {"[1]", LEAT_EINVAL, "expected a name"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; ++i) {

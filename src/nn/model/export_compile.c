@@ -130,19 +130,31 @@ static leat_status complete_optimizer(const leati_optimizer *optimizer, json_t *
     return LEAT_OK;
 }
 
+/* Makes the object of an optimizer in the form (new reference).  Consumes the reference to config. */
+static json_t *object_in(leati_keras3_form form, const char *class_name, json_t *config) {
+    if (form == LEATI_KERAS3_ARCHIVE) return leati_keras3_object("keras.optimizers", class_name, config);
+    return json_pack("{s:s, s:o}", "class_name", class_name, "config", config);
+}
+
+/* Puts the optimizer into its LossScaleOptimizer, in which it is an object of the archive's form. */
+static json_t *scaled_object(const leati_optimizer *optimizer, leati_keras3_form form, json_t *inner) {
+    json_t *config = inner ? leati_loss_scale_config(&optimizer->scale, inner) : NULL;
+    return config ? object_in(form, "LossScaleOptimizer", config) : NULL;
+}
+
 leat_status leati_keras3_optimizer(const leati_optimizer *optimizer, leati_keras3_form form, json_t **out,
                                    leat_error *err) {
+    const bool scaled = optimizer->scale.growth_steps > 0;
     json_t *object = NULL;
     *out = NULL;
-    LEATI_TRY(leati_optimizer_write(optimizer, &object, err));
+    LEATI_TRY(leati_optimizer_write_inner(optimizer, &object, err));
     json_t *config = json_object_get(object, "config");
     leat_status status = complete_optimizer(optimizer, config, err);
     if (status == LEAT_OK) {
-        const char *class_name = optimizer->type->class_name;
         *out = optimizer->object ? json_incref(object)
-               : form == LEATI_KERAS3_ARCHIVE
-                   ? leati_keras3_object("keras.optimizers", class_name, json_incref(config))
-                   : json_pack("{s:s, s:O}", "class_name", class_name, "config", config);
+                                 : object_in(scaled ? LEATI_KERAS3_ARCHIVE : form,
+                                             optimizer->type->class_name, json_incref(config));
+        if (scaled) *out = scaled_object(optimizer, form, *out);
         if (!*out) status = no_memory(err);
     }
     json_decref(object);

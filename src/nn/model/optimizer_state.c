@@ -101,6 +101,13 @@ leat_status leati_optimizer_weight_copy(const leat_model *model, int index, void
     return LEAT_OK;
 }
 
+bool leati_model_skips_update(leat_model *model) {
+    leati_loss_scale *scale = &model->compiled.optimizer->scale;
+    if (scale->growth_steps == 0) return false;
+    return leati_loss_scale_skips(scale, leati_weights_slab(&model->weights, LEATI_SLAB_GRADIENTS),
+                                  model->weights.trainable_bytes / sizeof(float));
+}
+
 static leat_status read_whole(const leat_tensor *value, int64_t *out, leat_error *err) {
     if (leat_dtype_bytes(value->dtype) == 0) return leati_fail(err, LEAT_EDTYPE, "expected an integer");
     *out = leati_integer_at(value->dtype, value->data, 0);

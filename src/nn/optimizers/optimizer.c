@@ -174,18 +174,6 @@ static leat_status find_type(const leati_optimizer_type **out, const char *name,
     return LEAT_OK;
 }
 
-/* Replaces a LossScaleOptimizer by its inner optimizer.  Its scale changes no step: gradients are float32 and are
- * divided by it again. */
-static leat_status unwrap_scale(leati_object *object, bool *scaled, leat_error *err) {
-    *scaled = strcmp(object->name, "LossScaleOptimizer") == 0;
-    if (!*scaled) return LEAT_OK;
-    const json_t *inner = object->config ? json_object_get(object->config, "inner_optimizer") : NULL;
-    if (!inner)
-        return leati_fail(err, LEAT_EINVAL,
-                          "optimizer 'LossScaleOptimizer': the key 'inner_optimizer' is missing");
-    return leati_prefix(leati_object_read(object, inner, "optimizer", err), err, "inner_optimizer");
-}
-
 /* The key beside class_name and config that says an optimizer's own arithmetic, for optimizers of tf.keras. */
 static const char arithmetic_key[] = "arithmetic";
 
@@ -204,9 +192,9 @@ leat_status leati_optimizer_create_with(leati_optimizer **out, const json_t *val
     if (arithmetic) as_keras3 = strcmp(arithmetic, "keras2") != 0;
     *out = NULL;
     leati_object object;
-    bool scaled = false;
+    leati_loss_scale scale;
     LEATI_TRY(leati_object_read(&object, value, "optimizer", err));
-    LEATI_TRY(unwrap_scale(&object, &scaled, err));
+    LEATI_TRY(leati_loss_scale_read(&scale, &object, err));
     const leati_optimizer_type *type = NULL;
     const leati_part *part =
         leati_part_find(parts, LEATI_PART_OPTIMIZER, &object, leati_optimizer_find(object.name) != NULL);
@@ -218,7 +206,7 @@ leat_status leati_optimizer_create_with(leati_optimizer **out, const json_t *val
     if (!optimizer) return leati_fail_memory(err, sizeof(*optimizer), "an optimizer");
     optimizer->type = type;
     optimizer->as_keras3 = as_keras3;
-    optimizer->scaled = scaled;
+    optimizer->scale = scale;
     optimizer->arithmetic = arithmetic;
     optimizer->adds_rows = arithmetic && as_keras3;
     json_t *empty = object.config ? NULL : json_object();
@@ -243,7 +231,7 @@ static leat_status write_schedule(const leati_optimizer *optimizer, json_t *conf
     return leati_fail(err, LEAT_ENOMEM, "no memory for a schedule");
 }
 
-leat_status leati_optimizer_write(const leati_optimizer *optimizer, json_t **out, leat_error *err) {
+leat_status leati_optimizer_write_inner(const leati_optimizer *optimizer, json_t **out, leat_error *err) {
     static const char *const absent_if_null[] = {"clipnorm", "clipvalue"}; /* Keras 2.3.1 fails on null */
     *out = NULL;
     json_t *config = json_object();
@@ -269,6 +257,15 @@ leat_status leati_optimizer_write(const leati_optimizer *optimizer, json_t **out
     json_decref(*out);
     *out = NULL;
     return leati_fail(err, LEAT_ENOMEM, "no memory for an optimizer");
+}
+
+leat_status leati_optimizer_write(const leati_optimizer *optimizer, json_t **out, leat_error *err) {
+    LEATI_TRY(leati_optimizer_write_inner(optimizer, out, err));
+    if (optimizer->scale.growth_steps == 0) return LEAT_OK;
+    json_t *config = leati_loss_scale_config(&optimizer->scale, *out);
+    *out = NULL;
+    if (!config) return leati_fail(err, LEAT_ENOMEM, "no memory for an optimizer");
+    return leati_object_write("LossScaleOptimizer", config, out, err);
 }
 
 void leati_optimizer_destroy(leati_optimizer **optimizer) {
@@ -358,6 +355,14 @@ void leati_optimizer_scalars(leati_optimizer *optimizer, int64_t iterations, flo
     extra[LEATI_SCALAR_GAIN] = 1.0f - momentum;
     extra[LEATI_SCALAR_OLD] = overwrites(optimizer, iterations) ? 0.0f : 1.0f;
     extra[LEATI_SCALAR_NEW] = 1.0f - extra[LEATI_SCALAR_OLD];
+    extra[LEATI_SCALAR_LOSS_SCALE] = optimizer->scale.value;
+}
+
+leati_value leati_optimizer_loss_scale(const leati_optimizer *optimizer, leati_graph *graph) {
+    const leati_desc number = leati_desc_make(LEAT_F32, 0, NULL);
+    const int at = optimizer->type->scalar_count + LEATI_SCALAR_LOSS_SCALE;
+    if (optimizer->scale.growth_steps == 0) return LEATI_NONE;
+    return leati_graph_state(graph, LEATI_SLAB_SCALARS, (size_t)at * sizeof(float), &number);
 }
 
 void leati_optimizer_preset(const leati_optimizer *optimizer, leati_weights *weights) {

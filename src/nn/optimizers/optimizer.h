@@ -17,6 +17,7 @@
 #include "leat/sequence.h"
 #include "nn/config/field.h"
 #include "nn/parts/part.h"
+#include "nn/optimizers/loss_scale.h"
 #include "nn/optimizers/schedules/schedule.h"
 #include "nn/weights/weights.h"
 
@@ -120,8 +121,8 @@ struct leati_optimizer {
     leati_schedule *schedule;  /* the learning rate; NULL: it is config.learning_rate */
     bool as_keras3;            /* the arithmetic of current Keras, with TensorFlow as its backend */
     const char *arithmetic;    /* the optimizer's own arithmetic, a literal; NULL: that of the model */
-    bool adds_rows; /* as in tf.keras, gradients of one index are added before squares are computed */
-    bool scaled; /* read from a LossScaleOptimizer; its state has variables before those of this optimizer */
+    bool adds_rows;         /* as in tf.keras, gradients of one index are added before squares are computed */
+    leati_loss_scale scale; /* zeroed: the optimizer is in no LossScaleOptimizer */
     bool clips_each;  /* as in current Keras, clipnorm limits each weight's gradient; false: all together */
     float m_schedule; /* Nadam: the product of the momentum schedule before step schedule_at */
     int64_t schedule_at;
@@ -139,8 +140,10 @@ static inline leat_status leati_optimizer_create(leati_optimizer **out, const js
                                                  leat_error *err) {
     return leati_optimizer_create_with(out, value, as_keras3, NULL, err);
 }
-/* Writes {"class_name": ..., "config": ...} as Keras 2.3.1 does (new reference). */
+/* Writes {"class_name": ..., "config": ...} as Keras 2.3.1 does (new reference).  leati_optimizer_write_inner leaves
+ * out the LossScaleOptimizer around the optimizer. */
 leat_status leati_optimizer_write(const leati_optimizer *optimizer, json_t **out, leat_error *err);
+leat_status leati_optimizer_write_inner(const leati_optimizer *optimizer, json_t **out, leat_error *err);
 void leati_optimizer_destroy(leati_optimizer **optimizer);
 
 /* Returns the number of slots in files, and the name of a slot: "m" makes "m_0:0". */
@@ -171,6 +174,8 @@ int leati_optimizer_shared_slabs(const leati_optimizer *optimizer);
  * elements, and on the last rank also what remains.  The shares of all ranks, in their order, are the slab. */
 leati_share leati_optimizer_share(const leati_optimizer *optimizer, const leati_weights *weights, int rank,
                                   int ranks);
+/* Returns the value of the loss scale in the graph of a step, a scalar; LEATI_NONE: there is none. */
+leati_value leati_optimizer_loss_scale(const leati_optimizer *optimizer, leati_graph *graph);
 /* True if the weight belongs to the share. */
 bool leati_share_has(const leati_share *share, const leati_weight *weight);
 

@@ -71,13 +71,14 @@ extern const leati_optimizer_type leati_optimizer_schedule_free_adamw;
     }
 
 /* Indices of the scalars after the type's own: the share of the weights that decays, and the factors of the moving
- * average. */
+ * average, and the loss scale. */
 enum {
     LEATI_SCALAR_DECAY,
     LEATI_SCALAR_MOMENTUM,
     LEATI_SCALAR_GAIN,
     LEATI_SCALAR_OLD,
     LEATI_SCALAR_NEW,
+    LEATI_SCALAR_LOSS_SCALE,
     LEATI_EXTRA_SCALARS
 };
 

@@ -416,6 +416,24 @@ static leati_value weight_in(context *c, leati_slab slab, const leati_weight *we
     return leati_graph_state(c->graph, slab, weight->offset_bytes, &weight->desc);
 }
 
+/* Returns what is differentiated.  A step in one part has no loss scale (leati_trainer_step). */
+static leati_value scaled_loss(context *c) {
+    leati_value scale = LEATI_NONE;
+    if (c->spec->part_of_step == LEATI_STEP_GRADIENTS)
+        scale = leati_optimizer_loss_scale(c->model->compiled.optimizer, c->graph);
+    return scale == LEATI_NONE ? c->program->loss : leati_mul(c->graph, c->program->loss, scale);
+}
+
+/* Divides the gradients of the scaled loss by the scale. */
+static void unscale_gradients(context *c) {
+    const int64_t count = (int64_t)(c->model->weights.trainable_bytes / sizeof(float));
+    const leati_desc all = leati_desc_make(LEAT_F32, 1, &count);
+    const leati_value scale = leati_optimizer_loss_scale(c->model->compiled.optimizer, c->graph);
+    if (scale == LEATI_NONE) return;
+    const leati_value gradients = leati_graph_state(c->graph, LEATI_SLAB_GRADIENTS, 0, &all);
+    leati_graph_store(c->graph, gradients, leati_div(c->graph, gradients, scale));
+}
+
 static leat_status store_gradients(context *c, leati_value *wrt, leati_value *gradients, leat_error *err) {
     const leati_weights *weights = &c->model->weights;
     for (int32_t i = 0; i < weights->trainable_count; ++i) {
@@ -423,7 +441,7 @@ static leat_status store_gradients(context *c, leati_value *wrt, leati_value *gr
     }
     int32_t forward_count = leati_graph_node_count(c->graph);
     LEATI_TRY(
-        leati_graph_differentiate(c->graph, c->program->loss, weights->trainable_count, wrt, gradients, err));
+        leati_graph_differentiate(c->graph, scaled_loss(c), weights->trainable_count, wrt, gradients, err));
     if (c->model->gradient_checkpointing) LEATI_TRY(leati_graph_recompute(c->graph, forward_count, err));
     leati_graph_label(c->graph, "gradients");
     for (int32_t i = 0; i < weights->trainable_count; ++i) {
@@ -482,6 +500,7 @@ static leat_status build_update(context *c, leat_error *err) {
     leati_value *gradients = leati_calloc(count, sizeof *gradients);
     if (!gradients) return leati_fail_memory(err, count * sizeof *gradients, "gradients");
     for (size_t i = 0; i < count; ++i) gradients[i] = weight_in(c, LEATI_SLAB_GRADIENTS, weights->entries[i]);
+    unscale_gradients(c);
     leat_status status = lower_update(c, gradients, err);
     leati_free(gradients);
     return status;

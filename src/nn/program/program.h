@@ -20,7 +20,8 @@ typedef enum leati_phase {
     LEATI_PHASE_UPDATE    /* updates the weights by the mean over all batches */
 } leati_phase;
 
-/* The part of a training step that a program computes.  Ranks add up their gradients between the two parts. */
+/* The part of a training step that a program computes.  Between the two parts, ranks add up their gradients, and a loss
+ * scale decides whether there is an update. */
 typedef enum leati_part_of_step {
     LEATI_STEP_WHOLE = 0,
     LEATI_STEP_GRADIENTS, /* up to the gradients, which stay in their slab, and the metrics */

@@ -427,6 +427,7 @@ static leat_status update(run *r, leat_error *err) {
         ++r->p->model->iterations;
         return LEAT_OK;
     }
+    if (leati_model_skips_update(r->p->model)) return LEAT_OK;
     spec.share = leati_shards_begin(&r->p->shards);
     LEATI_TRY(leati_trainer_step(b->trainer, &spec, b->threads, &step, err));
     return join_weights(r->p, leati_trainer_run(b->trainer, step, r->pointers, b->seed, err), err);

@@ -14,6 +14,7 @@
 #include "leat/train.h"
 #include "nn/model/model.h"
 #include "nn/optimizers/optimizer.h"
+#include "tensor/finite.h"
 
 /* The numbers of the optimizer that change from step to step. */
 typedef struct optimizer_numbers {
@@ -22,6 +23,14 @@ typedef struct optimizer_numbers {
     float m_schedule;
     float reserved; /* 0 */
 } optimizer_numbers;
+
+/* Those of a LossScaleOptimizer. */
+static const char scale_key[] = "loss_scale";
+typedef struct scale_numbers {
+    int64_t counter;
+    float value;
+    float reserved; /* 0 */
+} scale_numbers;
 
 /* Writes one line for each weight: its name, its shape and its place in the slab.  Two models whose layouts have the
  * same text have slabs of the same layout. */
@@ -42,8 +51,9 @@ static leat_status describe_layout(const leat_model *model, leati_text *text, le
 static leat_status write_arguments(json_t *arguments, leati_text *text, leat_error *err) {
     const char *name = NULL;
     json_t *value = NULL;
-    json_object_del(json_object_get(json_object_get(arguments, "optimizer_config"), "config"),
-                    "learning_rate");
+    json_t *options = json_object_get(json_object_get(arguments, "optimizer_config"), "config");
+    json_t *inner = json_object_get(options, "inner_optimizer");
+    json_object_del(inner ? json_object_get(inner, "config") : options, "learning_rate");
     json_object_foreach(arguments, name, value) {
         char *json = NULL;
         LEATI_TRY(leati_json_write(value, &json, err));
@@ -117,14 +127,6 @@ static bool slab_of(const leat_model *model, int index, char name[24], void **da
     return *data != NULL;
 }
 
-/* Looks at the bits of the exponents, in a loop that compilers vectorize. */
-static bool is_finite(const uint32_t *bits, int64_t count) {
-    const uint32_t exponent = UINT32_C(0x7F800000);
-    uint32_t found = 0;
-    for (int64_t i = 0; i < count; ++i) found |= (bits[i] & exponent) == exponent;
-    return found == 0;
-}
-
 bool leati_model_state_is_finite(const leat_model *model) {
     const leati_weights *weights = &model->weights;
     for (int32_t i = 0; i < weights->trainable_count; ++i) {
@@ -132,8 +134,8 @@ bool leati_model_state_is_finite(const leat_model *model) {
         const char *slab = leati_weights_slab(weights, LEATI_SLAB_WEIGHTS);
         int64_t count = 1;
         for (int d = 0; d < weight->desc.rank; ++d) count *= weight->desc.shape[d];
-        const void *bits = slab + weight->offset_bytes;
-        if (weight->desc.dtype == LEAT_F32 && !is_finite(bits, count)) return false;
+        const void *values = slab + weight->offset_bytes;
+        if (weight->desc.dtype == LEAT_F32 && !leati_all_finite(values, (size_t)count)) return false;
     }
     return true;
 }
@@ -149,6 +151,10 @@ leat_status leati_model_state_save(const leat_model *model, leat_state *state, l
     size_t bytes = 0;
     LEATI_TRY(save_descriptions(model, state, err));
     LEATI_TRY(leat_state_put(state, "numbers", &numbers, sizeof numbers, err));
+    if (optimizer->scale.growth_steps > 0) {
+        const scale_numbers scale = {.counter = optimizer->scale.counter, .value = optimizer->scale.value};
+        LEATI_TRY(leat_state_put(state, scale_key, &scale, sizeof scale, err));
+    }
     for (int i = 0; i < LEATI_SLAB_COUNT; ++i)
         if (slab_of(model, i, name, &data, &bytes)) LEATI_TRY(leat_state_put(state, name, data, bytes, err));
     return LEAT_OK;
@@ -214,7 +220,10 @@ leat_status leati_model_state_load(leat_model *model, const leat_state *state, l
     char name[24];
     void *data = NULL;
     size_t bytes = 0;
+    scale_numbers scale = {.value = (float)optimizer->scale.initial};
     LEATI_TRY(leat_state_get(state, "numbers", &numbers, sizeof numbers, err));
+    if (leat_state_find(state, scale_key, &bytes))
+        LEATI_TRY(leat_state_get(state, scale_key, &scale, sizeof scale, err));
     for (int i = 0; i < LEATI_SLAB_COUNT; ++i)
         if (slab_of(model, i, name, &data, &bytes)) {
             LEATI_TRY(leat_state_get(state, name, data, bytes, err));
@@ -223,6 +232,8 @@ leat_status leati_model_state_load(leat_model *model, const leat_state *state, l
     model->iterations = numbers.iterations;
     optimizer->schedule_at = numbers.schedule_at;
     optimizer->m_schedule = numbers.m_schedule;
+    optimizer->scale.counter = scale.counter;
+    optimizer->scale.value = scale.value;
     optimizer->config.learning_rate = numbers.learning_rate;
     leati_model_weights_changed(model);
     return LEAT_OK;

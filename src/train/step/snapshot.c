@@ -17,6 +17,7 @@ static size_t bytes_of(const leat_model *model, int slab, bool trains) {
 leat_status leati_step_snapshot_take(leati_step_snapshot *k, const leat_model *model, bool trains,
                                      leat_error *err) {
     *k = (leati_step_snapshot){.iterations = model->iterations};
+    if (trains) k->scale = model->compiled.optimizer->scale;
     for (int i = 0; i < LEATI_SLAB_SCALARS; ++i) {
         k->bytes[i] = model->weights.slab[i] ? bytes_of(model, i, trains) : 0;
         if (k->bytes[i] == 0) continue;
@@ -33,6 +34,7 @@ void leati_step_snapshot_restore(const leati_step_snapshot *k, leat_model *model
             leati_weights_changed(&model->weights, (leati_slab)i);
         }
     model->iterations = k->iterations;
+    if (model->compiled.ready && k->scale.growth_steps > 0) model->compiled.optimizer->scale = k->scale;
     if (k->copies[LEATI_SLAB_WEIGHTS]) leati_model_weights_changed(model);
 }
 

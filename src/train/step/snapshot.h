@@ -11,6 +11,7 @@ typedef struct leati_step_snapshot {
     void *copies[LEATI_SLAB_SCALARS];
     size_t bytes[LEATI_SLAB_SCALARS];
     int64_t iterations;
+    leati_loss_scale scale; /* of a training step */
 } leati_step_snapshot;
 
 /* trains: the runs are training steps.  Errors: LEAT_ENOMEM. */

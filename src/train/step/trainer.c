@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "leat/train.h"
+#include "nn/model/model.h"
 #include "train/step/choose_place.h"
 #include "train/step/mirror.h"
 
@@ -28,11 +29,15 @@ typedef struct leftover {
 struct leati_trainer {
     leat_model *model;
     leftover *leftovers;
-    leati_device *device;       /* NULL: the host */
-    leati_device_slabs *slabs;  /* on the device */
-    leati_arena *arena;         /* on the device, if there is one */
-    bool is_auto;               /* each step runs on the host or on the device, where it is faster */
-    leati_arena *host_arena;    /* of the steps that run on the host beside a device; NULL: none yet */
+    leati_device *device;      /* NULL: the host */
+    leati_device_slabs *slabs; /* on the device */
+    leati_arena *arena;        /* on the device, if there is one */
+    bool is_auto;              /* each step runs on the host or on the device, where it is faster */
+    leati_arena *host_arena;   /* of the steps that run on the host beside a device; NULL: none yet */
+    leati_arena
+        *after[2]; /* of updates after a loss scale, which leave the results in the arenas above alone */
+    uint64_t
+        whole_version; /* the model's version in which a loss scale cannot divide the step; 0: none yet */
     leati_compiled_step *steps; /* most recently used first */
     int threads;                /* 0: all cores */
     leati_kept kept;            /* by the calls on one batch */
@@ -57,6 +62,7 @@ static void drop_all_steps(leati_trainer *trainer) {
 
 static void leave_device(leati_trainer *trainer, leat_model *model) {
     drop_all_steps(trainer);
+    for (int i = 0; i < 2; ++i) leati_arena_destroy(&trainer->after[i]);
     leati_arena_destroy(&trainer->host_arena);
     leati_arena_destroy(&trainer->arena);
     leati_device_slabs_destroy(&trainer->slabs, model);
@@ -261,14 +267,27 @@ leati_plan_options leati_plan_options_of(const leat_model *model, int threads, l
                                 .deterministic = model->deterministic};
 }
 
+static bool has_loss_scale(const leati_trainer *trainer) {
+    const leati_optimizer *optimizer = trainer->model->compiled.optimizer;
+    return trainer->model->compiled.ready && optimizer->scale.growth_steps > 0;
+}
+
+/* Returns where the trainer keeps the arena of a step that runs on the host beside a device, or at the usual place. */
+static leati_arena **arena_of(leati_trainer *trainer, const leati_compiled_step *step) {
+    if (step->spec.part_of_step == LEATI_STEP_UPDATE && has_loss_scale(trainer))
+        return &trainer->after[step->on_host ? 1 : 0];
+    return step->on_host ? &trainer->host_arena : &trainer->arena;
+}
+
 /* Builds and compiles the step for the host or for the trainer's device. */
 static leat_status compile_on(leati_trainer *trainer, leati_compiled_step *step, bool on_host,
                               leat_error *err) {
-    leati_arena *arena = on_host && trainer->device ? trainer->host_arena : trainer->arena;
-    leati_plan_options options = leati_plan_options_of(trainer->model, step->threads, arena);
+    step->on_host = on_host && trainer->device;
+    leati_arena **arena = arena_of(trainer, step);
+    if (!*arena) LEATI_TRY(leati_arena_create_on(arena, step->on_host ? NULL : trainer->device, err));
+    leati_plan_options options = leati_plan_options_of(trainer->model, step->threads, *arena);
     memcpy(options.slabs, trainer->model->weights.slab, sizeof options.slabs);
     if (trainer->slabs && !on_host) leati_device_slabs_addresses(trainer->slabs, options.slabs);
-    step->on_host = on_host && trainer->device;
     LEATI_TRY(leati_program_build(trainer->model, &step->spec, &step->program, err));
     return leati_plan_create(&step->plan, &step->program.graph, &options, err);
 }
@@ -279,7 +298,6 @@ static leat_status compile_faster(leati_trainer *trainer, leati_compiled_step *s
     enum { hopeless = 10 };
     leati_compiled_step other = *step;
     int64_t device_ns = 0, host_ns = 0;
-    if (!trainer->host_arena) LEATI_TRY(leati_arena_create(&trainer->host_arena, err));
     LEATI_TRY(compile_on(trainer, step, false, err));
     LEATI_TRY(leati_measure_step(trainer, trainer->model, step, 0, &device_ns, err));
     leat_status status = compile_on(trainer, &other, true, err);
@@ -345,8 +363,8 @@ static leat_status update_slabs(leati_trainer *trainer, leati_compiled_step **st
     return LEAT_OK;
 }
 
-leat_status leati_trainer_step(leati_trainer *trainer, const leati_program_spec *shapes, int threads,
-                               const leati_compiled_step **out, leat_error *err) {
+static leat_status get_step(leati_trainer *trainer, const leati_program_spec *shapes, int threads,
+                            const leati_compiled_step **out, leat_error *err) {
     leati_program_spec spec = *shapes;
     if (spec.part_of_step != LEATI_STEP_GRADIENTS)
         spec.phase = leati_program_phase(trainer->model, spec.mode);
@@ -374,6 +392,26 @@ leat_status leati_trainer_step(leati_trainer *trainer, const leati_program_spec 
     return trainer->is_auto ? update_slabs(trainer, &(leati_compiled_step *){step}, err) : LEAT_OK;
 }
 
+/* With a loss scale, the gradients are a step of their own, after which run_update decides.  The update that reads the
+ * rows of an Embedding's gradient cannot be separated from them: then there is no scale. */
+leat_status leati_trainer_step(leati_trainer *trainer, const leati_program_spec *shapes, int threads,
+                               const leati_compiled_step **out, leat_error *err) {
+    const leat_model *model = trainer->model;
+    const bool trains = shapes->mode == LEATI_TRAIN && shapes->part_of_step == LEATI_STEP_WHOLE;
+    if (trains && has_loss_scale(trainer) && trainer->whole_version != model->version) {
+        leati_program_spec spec = *shapes;
+        leat_error why = {0};
+        spec.part_of_step = LEATI_STEP_GRADIENTS;
+        leat_status status = get_step(trainer, &spec, threads, out, &why);
+        if (status != LEAT_ENOTSUP) {
+            if (status != LEAT_OK && err) *err = why;
+            return status;
+        }
+        trainer->whole_version = model->version;
+    }
+    return get_step(trainer, shapes, threads, out, err);
+}
+
 /* Copies what a step on the device has changed to the host's slabs.  Packed weights are then out of date. */
 static void fetch_slabs(leat_model *model) {
     const leati_mirror *mirror = model->weights.mirror;
@@ -385,21 +423,29 @@ static void fetch_slabs(leat_model *model) {
 static void prepare_run(leati_trainer *trainer, const leati_compiled_step *step) {
     leat_model *model = trainer->model;
     if (step->on_host) fetch_slabs(model);
-    leati_arena_set_version(step->on_host ? trainer->host_arena : trainer->arena,
-                            *model->weights.lent ? 0 : model->weights_version);
+    leati_arena_set_version(*arena_of(trainer, step), *model->weights.lent ? 0 : model->weights_version);
     if (step->spec.mode != LEATI_TRAIN) return;
     leati_optimizer_scalars(model->compiled.optimizer, model->iterations,
                             model->weights.slab[LEATI_SLAB_SCALARS]);
 }
 
-static void finish_run(leati_trainer *trainer, const leati_compiled_step *step) {
+static leat_status run_update(leati_trainer *trainer, const leati_compiled_step *gradients, leat_error *err);
+
+static leat_status finish_run(leati_trainer *trainer, const leati_compiled_step *step, leat_error *err) {
     bool is_training = step->spec.mode == LEATI_TRAIN;
     leat_model *model = trainer->model;
-    if (is_training && step->spec.part_of_step != LEATI_STEP_GRADIENTS) ++model->iterations;
+    if (is_training && step->spec.part_of_step != LEATI_STEP_GRADIENTS) {
+        ++model->iterations;
+        if (step->spec.part_of_step == LEATI_STEP_UPDATE)
+            leati_loss_scale_count(&model->compiled.optimizer->scale);
+    }
     if (step->on_host)
         leati_weights_ran(&model->weights, is_training);
     else if (trainer->slabs)
         leati_device_slabs_ran(trainer->slabs, model, is_training);
+    return step->spec.part_of_step == LEATI_STEP_GRADIENTS && step->spec.whole_batch == 0
+               ? run_update(trainer, step, err)
+               : LEAT_OK;
 }
 
 leat_status leati_trainer_run(leati_trainer *trainer, const leati_compiled_step *step,
@@ -407,8 +453,20 @@ leat_status leati_trainer_run(leati_trainer *trainer, const leati_compiled_step 
     leat_model *model = trainer->model;
     prepare_run(trainer, step);
     LEATI_TRY(leati_plan_run(step->plan, pointers, seed, (uint64_t)model->iterations, err));
-    finish_run(trainer, step);
-    return LEAT_OK;
+    return finish_run(trainer, step, err);
+}
+
+/* Makes the update of a step with a loss scale, unless a gradient is not finite. */
+static leat_status run_update(leati_trainer *trainer, const leati_compiled_step *gradients, leat_error *err) {
+    const leati_compiled_step *step = NULL;
+    leati_program_spec spec;
+    if (leati_model_skips_update(trainer->model)) return LEAT_OK;
+    memset(&spec, 0, sizeof spec);
+    spec.mode = LEATI_TRAIN;
+    spec.part_of_step = LEATI_STEP_UPDATE;
+    LEATI_TRY(get_step(trainer, &spec, gradients->threads, &step, err));
+    ++trainer->model->weights_version; /* packed weights are in the arena of the gradients' step */
+    return leati_trainer_run(trainer, step, NULL, 0, err);
 }
 
 leat_status leati_trainer_run_watched(leati_trainer *trainer, const leati_compiled_step *step,
@@ -417,8 +475,7 @@ leat_status leati_trainer_run_watched(leati_trainer *trainer, const leati_compil
     prepare_run(trainer, step);
     LEATI_TRY(
         leati_plan_run_watched(step->plan, pointers, seed, (uint64_t)trainer->model->iterations, watch, err));
-    finish_run(trainer, step);
-    return LEAT_OK;
+    return finish_run(trainer, step, err);
 }
 
 leat_status leati_trainer_start(leati_trainer *trainer, const leati_compiled_step *step,
@@ -429,8 +486,7 @@ leat_status leati_trainer_start(leati_trainer *trainer, const leati_compiled_ste
 
 leat_status leati_trainer_finish(leati_trainer *trainer, const leati_compiled_step *step, leat_error *err) {
     LEATI_TRY(leati_plan_finish(step->plan, err));
-    finish_run(trainer, step);
-    return LEAT_OK;
+    return finish_run(trainer, step, err);
 }
 
 leati_device *leati_trainer_device(const leati_trainer *trainer) {
@@ -442,6 +498,5 @@ leat_status leati_trainer_run_timed(leati_trainer *trainer, const leati_compiled
     leat_model *model = trainer->model;
     prepare_run(trainer, step);
     LEATI_TRY(leati_plan_run_timed(step->plan, pointers, 0, (uint64_t)model->iterations, step_ns, err));
-    finish_run(trainer, step);
-    return LEAT_OK;
+    return finish_run(trainer, step, err);
 }
