@@ -70,7 +70,10 @@ leat_status leati_keras3_read_state(const leati_placement *placement, leati_h5 *
                                     leat_error *err);
 /* Returns the number of variables that the optimizer of a compiled model has. */
 int leati_keras3_state_count(const leat_model *model);
-/* Writes the optimizer's variables. */
+/* Returns that number in files of tf.keras 2.11 to 2.15. */
+int leati_keras3_late_state_count(const leat_model *model);
+/* Writes the optimizer's variables.  placement: NULL for the order of the model's weights and the variables of
+ * tf.keras 2.11 to 2.15, which leati_keras3_read_state reads with NULL as well. */
 leat_status leati_keras3_write_state(const leati_placement *placement, leati_h5 *file,
                                      const leat_model *model, leati_state_name name_of, void *user,
                                      leat_error *err);
@@ -79,6 +82,13 @@ leat_status leati_keras3_write_inner_state(const leati_placement *placement, lea
                                            const leat_model *model, leat_error *err);
 /* Writes the path of the optimizer's variable `index` in .keras and .weights.h5 files. */
 void leati_keras3_state_path(void *user, int index, char *out, size_t bytes);
+
+/* True if leat writes the model's optimizer into .h5 files as tf.keras 2.11 to 2.15 does, whose formulas it has. */
+bool leati_keras3_is_late(const leat_model *model);
+/* Writes that optimizer: replaces the one of `training_config`, keeps leat's own form beside it, and writes the
+ * state. */
+leat_status leati_keras3_write_late(leati_h5 *file, const leat_model *model, json_t *training_config,
+                                    leat_error *err);
 
 /* Write the content of a file: a .weights.h5 file, and an .h5 file as current Keras writes it. */
 leat_status leati_keras3_write_weights(leati_h5 *file, const leat_model *model, bool include_optimizer,

@@ -75,13 +75,22 @@ static state_layout written_layout(const leat_model *model) {
     return layout;
 }
 
+/* Returns the layout of files of tf.keras 2.11 to 2.15. */
+static state_layout late_layout(void) {
+    return (state_layout){.first = 1, .product = -1};
+}
+
+int leati_keras3_late_state_count(const leat_model *model) {
+    return 1 + slot_variables(model);
+}
+
 int leati_keras3_state_count(const leat_model *model) {
     const state_layout layout = written_layout(model);
     return layout.first + slot_variables(model) + (layout.product < 0 ? 0 : 1);
 }
 
 bool leati_keras3_has_state(const leat_model *model, int count, bool late) {
-    const int least = late ? 1 + slot_variables(model) : leati_keras3_state_count(model);
+    const int least = late ? leati_keras3_late_state_count(model) : leati_keras3_state_count(model);
     if (model->compiled.optimizer->scale.wraps) /* before the first step, files have two variables of each */
         return count > 4;
     return count > 0 && (count > 2 || count >= least);
@@ -145,8 +154,9 @@ static leat_status visit_all(const leati_placement *placement, const leat_model 
     visited done = {0};
     LEATI_TRY(do_one(user, layout->scale, 0, err));
     if (layout->has_rate) LEATI_TRY(do_one(user, layout->scale + 1, LEARNING_RATE, err));
-    for (int32_t i = 0; i < placement->count; ++i) {
-        int entry = placement->items[i].weight->entry;
+    const int32_t count = placement ? placement->count : model->weights.trainable_count;
+    for (int32_t i = 0; i < count; ++i) {
+        int entry = placement ? placement->items[i].weight->entry : (int)i;
         if (entry < model->weights.trainable_count)
             LEATI_TRY(visit_weight(model, entry, &done, layout, do_one, user, err));
     }
@@ -298,7 +308,7 @@ leat_status leati_keras3_write_state(const leati_placement *placement, leati_h5 
                                      const leat_model *model, leati_state_name name_of, void *user,
                                      leat_error *err) {
     transfer t = {.file = file, .source = model, .name_of = name_of, .user = user};
-    const state_layout layout = written_layout(model);
+    const state_layout layout = placement ? written_layout(model) : late_layout();
     if (layout.scale > 0) LEATI_TRY(write_scale(&t, &model->compiled.optimizer->scale, err));
     return visit_all(placement, model, &layout, write_one, &t, err);
 }

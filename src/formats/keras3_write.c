@@ -12,6 +12,7 @@
 #include "nn/keras3/translate.h"
 #include "nn/layers/preprocessing/integer_lookup.h"
 #include "nn/model/export.h"
+#include "nn/optimizers/types.h"
 
 /* ---- The layout of .weights.h5 ---- */
 
@@ -121,8 +122,9 @@ static leat_status write_state_names(leati_h5 *file, const h5_state *state, leat
     return status;
 }
 
-static leat_status write_h5_state(leati_h5 *file, const leat_model *model, leat_error *err) {
-    h5_state state = {.count = (size_t)leati_keras3_state_count(model)};
+static leat_status write_h5_state(leati_h5 *file, const leat_model *model, bool late, leat_error *err) {
+    h5_state state = {.count = (size_t)(late ? leati_keras3_late_state_count(model)
+                                             : leati_keras3_state_count(model))};
     leati_placement placement = {0};
     leati_keras3_optimizer_name(model->compiled.optimizer, state.optimizer);
     state.names = leati_calloc(state.count, sizeof *state.names);
@@ -130,9 +132,9 @@ static leat_status write_h5_state(leati_h5 *file, const leat_model *model, leat_
         state.names ? LEAT_OK
                     : leati_fail_memory(err, state.count * sizeof *state.names, "the names of variables");
     if (status == LEAT_OK) status = write_state_names(file, &state, err);
-    if (status == LEAT_OK) status = leati_placement_of(&placement, model, err);
+    if (status == LEAT_OK && !late) status = leati_placement_of(&placement, model, err);
     if (status == LEAT_OK)
-        status = leati_keras3_write_state(&placement, file, model, h5_state_path, &state, err);
+        status = leati_keras3_write_state(late ? NULL : &placement, file, model, h5_state_path, &state, err);
     leati_placement_fini(&placement);
     leati_free(state.names);
     return status;
@@ -152,7 +154,42 @@ static leat_status write_h5_training(leati_h5 *file, const leat_model *model, le
     leat_status status = add_kept(config, model, err);
     if (status == LEAT_OK) status = leati_keras_h5_write_json(file, "training_config", config, err);
     json_decref(config);
-    return status == LEAT_OK ? write_h5_state(file, model, err) : status;
+    return status == LEAT_OK ? write_h5_state(file, model, false, err) : status;
+}
+
+bool leati_keras3_is_late(const leat_model *model) {
+    const leati_optimizer *optimizer = model->compiled.optimizer;
+    return optimizer->adds_rows && !optimizer->object && leati_optimizer_batches(optimizer) == 1 &&
+           optimizer->type != &leati_optimizer_adafactor;
+}
+
+/* Makes the optimizer's object of tf.keras, which registers its classes under names of their own (new reference). */
+static leat_status late_optimizer(const leat_model *model, json_t **out, leat_error *err) {
+    LEATI_TRY(leati_keras3_optimizer(model->compiled.optimizer, LEATI_KERAS3_H5, out, err));
+    json_t *config = json_object_get(*out, "config");
+    json_object_del(config, "loss_scale_factor");
+    json_object_del(config, "gradient_accumulation_steps");
+    const char *class_name = json_string_value(json_object_get(*out, "class_name"));
+    const bool set = json_object_set_new(config, "jit_compile", json_false()) == 0 &&
+                     json_object_set_new(config, "is_legacy_optimizer", json_false()) == 0 &&
+                     json_object_set_new(*out, "class_name", json_sprintf("Custom>%s", class_name)) == 0;
+    return set ? LEAT_OK : leati_fail(err, LEAT_ENOMEM, "no memory for an optimizer");
+}
+
+leat_status leati_keras3_write_late(leati_h5 *file, const leat_model *model, json_t *training_config,
+                                    leat_error *err) {
+    static const char key[] = "optimizer_config";
+    json_t *object = NULL;
+    leat_status status = late_optimizer(model, &object, err);
+    json_t *kept = json_pack("{s:O}", key, json_object_get(training_config, key));
+    bool set = kept && json_object_set(training_config, LEATI_KEPT_KEY, kept) == 0 && object &&
+               json_object_set(training_config, key, object) == 0;
+    json_decref(kept);
+    json_decref(object);
+    LEATI_TRY(status);
+    if (!set) return leati_fail(err, LEAT_ENOMEM, "no memory for a training_config");
+    LEATI_TRY(leati_keras_h5_write_json(file, "training_config", training_config, err));
+    return write_h5_state(file, model, true, err);
 }
 
 leat_status leati_keras3_write_h5(leati_h5 *file, const leat_model *model, bool include_optimizer,

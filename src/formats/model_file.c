@@ -15,6 +15,7 @@
 #include "formats/load.h"
 #include "json/json.h"
 #include "nn/keras3/translate.h"
+#include "nn/model/export.h"
 
 /* The first bytes of an HDF5 file.  (HDF5 allows a block of other data before them, which Keras never writes.) */
 static const unsigned char h5_signature[8] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
@@ -113,7 +114,8 @@ static leat_status compile_as(leati_h5 *file, leat_model *model, const json_t *m
     LEATI_TRY(read_json(file, "training_config", &config, err));
     leat_status status = modern ? leati_translate_compilation(config, late, &translated, err) : LEAT_OK;
     if (status == LEAT_OK)
-        status = leati_translate_kept(translated, json_object_get(config, LEATI_KEPT_KEY), err);
+        status = leati_translate_kept(modern ? translated : config, json_object_get(config, LEATI_KEPT_KEY),
+                                      err);
     if (status == LEAT_OK) status = leati_load_compilation(model, modern ? translated : config, load, err);
     json_decref(config);
     json_decref(translated);
@@ -145,10 +147,24 @@ static leat_status read_modern_state(leati_h5 *file, leat_model *model, const js
     return status;
 }
 
+/* Reads what leati_keras3_write_late wrote. */
+static leat_status read_late_state(leati_h5 *file, leat_model *model, leat_error *err) {
+    leati_h5_strings names;
+    LEATI_TRY(leati_h5_read_strings(file, "optimizer_weights", "weight_names", &names, err));
+    leat_status status =
+        leati_keras3_read_state(NULL, file, model, (int)names.count, false, state_name, &names, err);
+    leati_h5_strings_fini(&names);
+    return status;
+}
+
 static leat_status read_state(leati_h5 *file, leat_model *model, const json_t *config, bool modern,
                               leat_error *err) {
-    return modern ? read_modern_state(file, model, config, err)
-                  : leati_keras_h5_read_optimizer(file, model, err);
+    char name[LEAT_NAME_BYTES], path[2 * LEAT_NAME_BYTES];
+    if (modern) return read_modern_state(file, model, config, err);
+    leati_keras3_optimizer_name(model->compiled.optimizer, name);
+    snprintf(path, sizeof path, "optimizer_weights/%s/iteration_0", name);
+    return leati_h5_has_object(file, path) ? read_late_state(file, model, err)
+                                           : leati_keras_h5_read_optimizer(file, model, err);
 }
 
 static leat_status read_training(leati_h5 *file, leat_model *model, const json_t *config,

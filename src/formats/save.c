@@ -28,10 +28,12 @@ static leat_status write_training(leati_h5 *file, const leat_model *model, leat_
     json_t *config = NULL;
     LEATI_TRY(leati_model_training_config(model, &config, err));
     leat_status status = leati_own_keys_adapt_training(config, err);
-    if (status == LEAT_OK) status = leati_keras_h5_write_json(file, "training_config", config, err);
+    const bool late = leati_keras3_is_late(model);
+    if (status == LEAT_OK)
+        status = late ? leati_keras3_write_late(file, model, config, err)
+                      : leati_keras_h5_write_json(file, "training_config", config, err);
     json_decref(config);
-    LEATI_TRY(status);
-    return leati_keras_h5_write_optimizer(file, model, err);
+    return late || status != LEAT_OK ? status : leati_keras_h5_write_optimizer(file, model, err);
 }
 
 /* Writes a model in the form of the Keras that it came from. */
