@@ -123,8 +123,8 @@ static leat_status write_state_names(leati_h5 *file, const h5_state *state, leat
 }
 
 static leat_status write_h5_state(leati_h5 *file, const leat_model *model, bool late, leat_error *err) {
-    h5_state state = {.count = (size_t)(late ? leati_keras3_late_state_count(model)
-                                             : leati_keras3_state_count(model))};
+    h5_state state = {
+        .count = (size_t)(late ? leati_keras3_late_state_count(model) : leati_keras3_state_count(model))};
     leati_placement placement = {0};
     leati_keras3_optimizer_name(model->compiled.optimizer, state.optimizer);
     state.names = leati_calloc(state.count, sizeof *state.names);
@@ -159,8 +159,8 @@ static leat_status write_h5_training(leati_h5 *file, const leat_model *model, le
 
 bool leati_keras3_is_late(const leat_model *model) {
     const leati_optimizer *optimizer = model->compiled.optimizer;
-    return optimizer->adds_rows && !optimizer->object && leati_optimizer_batches(optimizer) == 1 &&
-           optimizer->type != &leati_optimizer_adafactor;
+    return optimizer->adds_rows && !optimizer->object && !optimizer->scale.wraps &&
+           leati_optimizer_batches(optimizer) == 1 && optimizer->type != &leati_optimizer_adafactor;
 }
 
 /* Makes the optimizer's object of tf.keras, which registers its classes under names of their own (new reference). */

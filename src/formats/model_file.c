@@ -114,8 +114,8 @@ static leat_status compile_as(leati_h5 *file, leat_model *model, const json_t *m
     LEATI_TRY(read_json(file, "training_config", &config, err));
     leat_status status = modern ? leati_translate_compilation(config, late, &translated, err) : LEAT_OK;
     if (status == LEAT_OK)
-        status = leati_translate_kept(modern ? translated : config, json_object_get(config, LEATI_KEPT_KEY),
-                                      err);
+        status =
+            leati_translate_kept(modern ? translated : config, json_object_get(config, LEATI_KEPT_KEY), err);
     if (status == LEAT_OK) status = leati_load_compilation(model, modern ? translated : config, load, err);
     json_decref(config);
     json_decref(translated);

@@ -112,10 +112,60 @@ static void compilations_are_read_by_tf_keras(void **state) {
     remove(path);
 }
 
+static void train_once(leat_model *model, float *x, float *t) {
+    leat_error err = {0};
+    const int64_t xs[2] = {1, 3}, ts[2] = {1, 2};
+    leat_array input = {.tensor = leat_tensor_view(LEAT_F32, 2, xs, x)},
+               target = {.tensor = leat_tensor_view(LEAT_F32, 2, ts, t)};
+    const leat_arrays batch = {.inputs = &input, .input_count = 1, .targets = &target, .target_count = 1};
+    must(leat_model_train_on_batch(model, &batch, NULL, &err), &err);
+}
+
+/* The optimizer of a model of tf.keras 2.11 to 2.15 is written as those versions do; leat reads the same state. */
+static void optimizers_are_read_by_tf_keras(void **state) {
+    (void)state;
+    static const char path[] = "opening_own_optimizer.h5";
+    static const char text[] = "{\"class_name\": \"Sequential\", \"config\": {\"name\": \"s\", \"layers\": "
+                               "[{\"class_name\": \"Dense\", "
+                               "\"config\": {\"name\": \"d\", \"units\": 2, \"batch_input_shape\": [null, "
+                               "3]}}]}, \"keras_version\": "
+                               "\"2.3.1\"}";
+    static const char *const optimizers[] = {"Adam", "Nadam", "RMSprop", "SGD"};
+    for (size_t i = 0; i < sizeof optimizers / sizeof optimizers[0]; ++i) {
+        leat_error err = {0};
+        leat_model *model = NULL, *copy = NULL;
+        leat_compile_options compile = leat_compile_options_default();
+        char optimizer[160], name[32];
+        snprintf(optimizer, sizeof optimizer,
+                 "{\"class_name\": \"%s\", \"config\": {\"use_ema\": true}, \"arithmetic\": \"tf.keras\"}",
+                 optimizers[i]);
+        snprintf(name, sizeof name, "Custom>%s", optimizers[i]);
+        must(leat_model_from_json(&model, text, &err), &err);
+        compile.optimizer = optimizer;
+        compile.loss = "mse";
+        compile.arithmetic = "keras3";
+        must(leat_model_compile(model, &compile, &err), &err);
+        float x[3] = {1, 2, 3}, t[2] = {4, 5};
+        train_once(model, x, t);
+        train_once(model, x, t);
+        must(leat_model_save(model, path, true, &err), &err);
+        assert_true(file_has(path, name));
+        must(leat_model_load(&copy, path, &err), &err);
+        train_once(model, x, t);
+        train_once(copy, x, t);
+        const leat_tensor a = leat_model_weight(model, 0), b = leat_model_weight(copy, 0);
+        assert_memory_equal(a.data, b.data, leat_tensor_bytes(&a));
+        leat_model_destroy(&copy);
+        leat_model_destroy(&model);
+        remove(path);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(own_keys_stand_beside_the_configuration),
         cmocka_unit_test(compilations_are_read_by_tf_keras),
+        cmocka_unit_test(optimizers_are_read_by_tf_keras),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,8 +2,7 @@
 """Checks leat's files in tf.keras: check_tfkeras_back.py API.json libleat.so FOLDER [WORD...], with the Python of a virtual
 environment that has tensorflow-cpu 2.11 to 2.15 and h5py, where make_tfkeras.py of the same version filled FOLDER.
 
-leat opens each .h5 file of tf.keras, trains a step, and saves it as .h5 and, for 2.13 and later, as .keras.  tf.keras must open
-these files, predict equally (2e-6 of the scale), and change its predictions equally in two more steps (1e-4 of the
+leat opens each .h5 file of tf.keras, trains a step, and saves it as .h5.  tf.keras must open the file, predict equally (2e-6 of the scale), and change its predictions equally in two more steps (1e-4 of the
 change).  Prints what is beyond a limit."""
 import glob
 import os
@@ -20,8 +19,7 @@ import models  # noqa: E402
 from check_tfkeras import PREDICTS, TRAINS, distance, error_of  # noqa: E402
 from leat_model import Leat  # noqa: E402
 
-VERSION = tuple(int(part) for part in tf.__version__.split(".")[:2])
-SUFFIXES = (".h5",)
+SUFFIX = ".h5"
 
 
 def one(values):
@@ -48,11 +46,11 @@ def check(leat, path, xs, ts, like):
     yield "two steps", distance(predicted(model, xs), leat.predict(xs, like), before), TRAINS * factor
 
 
-def check_file(api, made, suffix):
+def check_file(api, made):
     """Returns what is beyond a limit in leat's file of a model."""
     archive = np.load(made)
     xs, ts, like = (models.numbered(archive, prefix) for prefix in "xty")
-    path = made[:-4] + ".leat" + suffix
+    path = made[:-4] + ".leat" + SUFFIX
     tf.keras.backend.clear_session()
     try:
         leat = Leat(api, made[:-4] + ".h5")
@@ -72,11 +70,10 @@ def main():
         name = os.path.basename(made)[:-4]
         if words and not any(word in name for word in words):
             continue
-        for suffix in SUFFIXES:
-            beyond = check_file(api, made, suffix)
-            files, wrong = files + 1, wrong + bool(beyond)
-            if beyond:
-                print("%s%s: %s" % (name, suffix, ", ".join(beyond)), flush=True)
+        beyond = check_file(api, made)
+        files, wrong = files + 1, wrong + bool(beyond)
+        if beyond:
+            print("%s%s: %s" % (name, SUFFIX, ", ".join(beyond)), flush=True)
     print("%d files, %d beyond a limit" % (files, wrong))
     return 1 if wrong or not files else 0
 
