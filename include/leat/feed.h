@@ -31,9 +31,12 @@ typedef enum leat_shuffle {
     /* A permutation within each run of shuffle_window samples (or batches, if the sequence has no get_samples),
      * so that data is read nearly in order.  The runs begin at other samples in each pass. */
     LEAT_SHUFFLE_WINDOW = 3,
-    /* Like LEAT_SHUFFLE_SAMPLES if the sequence has get_samples, otherwise like LEAT_SHUFFLE_BATCHES; no
-     * shuffling for a generator or an infinite sequence.  This is Keras's shuffle=True. */
-    LEAT_SHUFFLE_AUTO = 4
+    /* Like LEAT_SHUFFLE_BLOCKS if the sequence has blocks, LEAT_SHUFFLE_SAMPLES if it has get_samples, otherwise
+     * LEAT_SHUFFLE_BATCHES; no shuffling for a generator or an infinite sequence.  This is Keras's shuffle=True. */
+    LEAT_SHUFFLE_AUTO = 4,
+    /* A permutation of the sequence's blocks, and of the samples within each group of shuffle_window blocks that
+     * follow one another in it; requires leat_sequence.block_samples. */
+    LEAT_SHUFFLE_BLOCKS = 5
 } leat_shuffle;
 
 /** The treatment of the last batches of a pass if `world` does not divide their number. */
@@ -79,9 +82,11 @@ typedef struct leat_feed_options {
     int max_queue_size;       /* batches made ahead of the one in use, at least 1; default 10 */
     /* bytes for all batches including the one in use, instead of max_queue_size; 0 (default): use max_queue_size */
     size_t memory;
-    leat_shuffle shuffle;   /* default LEAT_SHUFFLE_NONE */
-    int64_t shuffle_window; /* for LEAT_SHUFFLE_WINDOW: its window, at least 1 */
-    uint64_t seed;          /* default 0 */
+    leat_shuffle shuffle; /* default LEAT_SHUFFLE_NONE */
+    /* for LEAT_SHUFFLE_WINDOW: its window, at least 1; for LEAT_SHUFFLE_BLOCKS: the blocks of a group, 0 (default) for
+     * the sequence's blocks_at_once */
+    int64_t shuffle_window;
+    uint64_t seed; /* default 0 */
     /* this feed gets every world-th batch of a pass, beginning with batch `rank`; default 0, 1 */
     int rank, world;
     leat_remainder remainder; /* default LEAT_REMAINDER_UNEVEN */

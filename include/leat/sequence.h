@@ -125,6 +125,13 @@ typedef struct leat_sequence {
      *  sequence has on_epoch_end but declares no state, its worker processes are forked again after each pass. */
     void *state;
     size_t state_bytes;
+
+    /** The number of neighbouring samples that are stored together, such as a chunk of HDF5, so that reading one of
+     *  them costs as much as reading all.  Block b is the samples from b * block_samples on.  blocks_at_once is the
+     *  number of blocks that the sequence keeps in memory.  LEAT_SHUFFLE_BLOCKS permutes such blocks, and
+     *  LEAT_SHUFFLE_AUTO then does so.  0 (default): samples are as cheap in any order. */
+    int64_t block_samples;
+    int64_t blocks_at_once;
 } leat_sequence;
 
 /** Zeroes the `size` bytes of *sequence and sets sequence->size.

@@ -173,7 +173,7 @@ typedef struct leat_fit_options {
     /* compute threads; 0 (default): all cores, since workers sleep while the ring is full */
     int threads;
     leat_shuffle shuffle;   /* default LEAT_SHUFFLE_AUTO; validation data is never shuffled */
-    int64_t shuffle_window; /* for LEAT_SHUFFLE_WINDOW: its window */
+    int64_t shuffle_window; /* for LEAT_SHUFFLE_WINDOW and LEAT_SHUFFLE_BLOCKS, as in leat_feed_options */
     uint64_t seed;          /* seed of shuffling, of the batches' random numbers, and of dropout; default 0 */
     leat_faults faults;     /* limits for failures; default: a bad batch ends training */
     leat_trace *trace;      /* default NULL: none */

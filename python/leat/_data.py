@@ -9,7 +9,7 @@ from leat.errors import ArgumentError, Error, ShapeError
 from leat.feed import Feed
 from leat.native_source import Source
 
-_SHUFFLES = {False: 0, True: 4, None: 0, "batch": 1, "batches": 1, "samples": 2}
+_SHUFFLES = {False: 0, True: 4, None: 0, "batch": 1, "batches": 1, "samples": 2, "blocks": 5}
 _LARGEST_GROWTH, _LEAST_BOUND = 4, 64  # how large a None dimension of later batches may become
 _MOST_AHEAD, _BYTES_AHEAD = 8, 4 << 20  # batches that are taken ahead: at most so many, and 2 if they are large
 _KEPT = 2 * _MOST_AHEAD + 8  # batches of a feed that may be alive: those in the ring of native/ahead.c, and some more
@@ -22,7 +22,7 @@ def read_shuffle(shuffle):
     if isinstance(shuffle, str) and shuffle.startswith("window:"):
         return 3, int(shuffle[len("window:") :])
     if shuffle not in _SHUFFLES:
-        raise ArgumentError(f'shuffle is {shuffle!r}, expected True, False, "samples", "batches" or "window:N"')
+        raise ArgumentError(f'shuffle is {shuffle!r}, expected True, False, "samples", "batches", "blocks" or "window:N"')
     return _SHUFFLES[shuffle], 0
 
 

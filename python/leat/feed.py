@@ -12,7 +12,7 @@ from leat.errors import ArgumentError, DataError, Error, PickleError
 
 _KINDS = {"thread": 1, "process": 2, "spawn": 2, "fork": 2}
 _LAUNCHED = ("process", "spawn")  # kinds whose workers come from a fresh interpreter, to which the data is pickled
-_SHUFFLES = {"none": 0, "batches": 1, "samples": 2, "window": 3}
+_SHUFFLES = {"none": 0, "batches": 1, "samples": 2, "window": 3, "blocks": 5}
 _REMAINDERS = {"uneven": 0, "drop": 1, "pad": 2}
 
 _open_feeds = weakref.WeakSet()
@@ -402,8 +402,8 @@ def _read_shuffle(shuffle, source):
         shuffle = "samples" if source.by_samples else "batches"
     word, _, window = str(shuffle or "none").partition(":")
     _check("shuffle", word, _SHUFFLES)
-    if word == "window" and not window.isdigit():
-        raise ArgumentError(f"shuffle is {shuffle!r}, expected window:N with a number")
+    if (word == "window" or window) and not window.isdigit():
+        raise ArgumentError(f"shuffle is {shuffle!r}, expected {word}:N with a number")
     if word != "none" and source.generator:
         raise ArgumentError("an iterable has its own order and cannot be shuffled")
     if word == "samples" and not source.by_samples:

@@ -180,7 +180,8 @@ class Model(ModelContents, ModelFiles):
         callbacks: objects of leat.callbacks or of Keras, or texts such as "EarlyStopping(patience=3)".
         validation_data: (x, y), (x, y, sample_weight), or data that gives batches.  validation_split: the last share of
         arrays, or of a source, for validation.
-        shuffle: True: samples of arrays and sources, batches of a Sequence; False; "batches" or "batch"; "window:N".
+        shuffle: True: samples of arrays and sources, batches of a Sequence; False; "batches" or "batch"; "window:N";
+            "blocks", for large HDF5 files in chunks.
         class_weight: {class: weight}, or {output: {class: weight}}.
         validation_freq: epochs between validations, or a list of epochs, counted from 1.
         workers, use_multiprocessing, max_queue_size: of the feed; a Sequence has worker threads of Python, or worker

@@ -6,6 +6,12 @@
 #include "base/os/file.h"
 #include "data/element.h"
 
+/* Reads rows that are not all in memory at the same time: writes the rows first ... first + count - 1 to dst. */
+typedef struct leati_array_reader {
+    leat_status (*read)(void *user, int64_t first, int64_t count, unsigned char *dst, leat_error *err);
+    void *user;
+} leati_array_reader;
+
 typedef struct leati_array {
     leat_dtype dtype;
     bool swapped; /* the byte order is not this machine's */
@@ -17,7 +23,8 @@ typedef struct leati_array {
     const unsigned char
         *data;    /* any alignment; with strides, the address of the element whose indices are all 0 */
     size_t bytes; /* of all elements */
-    const leati_map *map; /* the guarded mapping that `data` points into; NULL: ordinary memory */
+    leati_array_reader reader; /* read is not NULL: reads the rows of this contiguous array; `data` is NULL */
+    const leati_map *map;      /* the guarded mapping that `data` points into; NULL: ordinary memory */
 } leati_array;
 
 /* Checks that a tensor can be read or written as an array.  `name` names the tensor in messages.

@@ -17,6 +17,9 @@
 /* Elements that are copied to a buffer at a time, if they must be aligned or swapped first. */
 enum { chunk = 512 };
 
+/* Bytes that are read at a time of an array that is not in memory; one row at least. */
+enum { READ_BYTES = 1 << 20 };
+
 typedef struct column column;
 
 struct column {
@@ -33,6 +36,7 @@ struct column {
     size_t row_count;     /* number of elements of a row */
     size_t row_dst_bytes; /* size of a row in a batch */
     float *table;         /* the scaled values of all 256 bytes; NULL: not used */
+    int64_t first;        /* the row that is at array.data */
 };
 
 struct leati_columns {
@@ -85,7 +89,7 @@ void leati_columns_destroy(leati_columns *columns) {
 /* ---- Conversions ---- */
 
 static const unsigned char *row_at(const column *c, int64_t row) {
-    return c->array.data + (ptrdiff_t)row * c->row_stride;
+    return c->array.data + (ptrdiff_t)(row - c->first) * c->row_stride;
 }
 
 static void emit_converted(const column *c, const void *src, void *dst, size_t count) {
@@ -314,6 +318,31 @@ static leat_status check_samples_read(const leati_columns *columns, const int64_
     return LEAT_OK;
 }
 
+/* Reads rows and converts them, some at a time. */
+static leat_status read_rows(const column *c, int64_t first, int64_t rows, unsigned char *dst,
+                             leat_error *err) {
+    const leati_array_reader *reader = &c->array.reader;
+    const size_t bytes = (size_t)c->row_stride;
+    if (!reader->read) return c->convert(c, first, rows, dst, err);
+    if (c->convert == convert_rows && !c->emit) return reader->read(reader->user, first, rows, dst, err);
+    const int64_t fitting = (int64_t)((size_t)READ_BYTES / (bytes + 1)) + 1,
+                  most = rows < fitting ? rows : fitting;
+    column piece = *c;
+    unsigned char *memory = leati_calloc_aligned(leati_count_bytes(most, bytes));
+    if (!memory) return leati_fail_memory(err, leati_count_bytes(most, bytes), "rows of a dataset");
+    leat_status status = LEAT_OK;
+    for (int64_t done = 0; done < rows && status == LEAT_OK; done += most) {
+        const int64_t some = rows - done < most ? rows - done : most;
+        piece.array.data = memory;
+        piece.first = first + done;
+        status = reader->read(reader->user, piece.first, some, memory, err);
+        if (status == LEAT_OK)
+            status = c->convert(&piece, piece.first, some, dst + (size_t)done * c->row_dst_bytes, err);
+    }
+    leati_free(memory);
+    return status;
+}
+
 static leat_status make_batch(leati_numbered *source, const int64_t *numbers, int64_t count, leat_rng *rng,
                               leat_batch *batch, leat_error *err) {
     const leati_columns *columns = (const leati_columns *)source;
@@ -324,7 +353,7 @@ static leat_status make_batch(leati_numbered *source, const int64_t *numbers, in
         for (int k = 0; k < columns->numbered.spec.tensor_count; ++k) {
             const column *c = &columns->columns[k];
             unsigned char *dst = batch->tensors[k].data;
-            LEATI_TRY(c->convert(c, numbers[i], rows, dst + (size_t)i * c->row_dst_bytes, err));
+            LEATI_TRY(read_rows(c, numbers[i], rows, dst + (size_t)i * c->row_dst_bytes, err));
         }
     }
     return check_samples_read(columns, numbers, count, err);

@@ -141,7 +141,10 @@ leat_status leati_settings_read(leati_settings *out, const leati_spec *spec, lea
     X(header, "csv", "true|false", "the first line has the names of the columns; default true")              \
     X(separator, "csv", "CHARACTER|tab", "the character between fields; default ,")                          \
     X(decimal, "csv", "CHARACTER", "the decimal separator; default .")                                       \
-    X(skip_lines, "csv", "N", "lines before the header that are ignored; default 0")
+    X(skip_lines, "csv", "N", "lines before the header that are ignored; default 0")                         \
+    X(memory, "h5", "SIZE",                                                                                  \
+      "for datasets in chunks, such as 256M; default 1G.  Those that fit into half of it are read once; of " \
+      "larger ones, the chunks used last are kept unpacked")
 
 /* All kinds: name, paths, smallest and largest number of paths, description. */
 #define LEATI_KIND_LIST(X)                                                                                   \

@@ -105,6 +105,8 @@ static leat_sequence sequence_of(part *p, int64_t first, int64_t count) {
         .first = first};
     leat_sequence made = leati_numbered_sequence(&p->numbered);
     made.get = get;
+    made.block_samples = p->shared->whole.block_samples;
+    made.blocks_at_once = p->shared->whole.blocks_at_once;
     return made;
 }
 

@@ -23,13 +23,11 @@ typedef struct chunked {
     uint64_t left;                    /* chunks that may still come */
     leati_h5_filters filters;
     unsigned char *dst;
+    leati_h5_index
+        *index; /* receives the places of the chunks, which are not read; NULL: they are read to dst */
 } chunked;
 
-/* The place of a chunk in the file. */
-typedef struct stored {
-    uint64_t address, bytes;
-    unsigned skipped; /* bits of the filters that were not applied */
-} stored;
+typedef leati_h5_stored stored;
 
 /* ---- One chunk ---- */
 
@@ -53,7 +51,26 @@ static void place(const chunked *d, const uint64_t *start, const unsigned char *
     }
 }
 
-/* Reads the chunk that begins at the element `start` of the dataset. */
+unsigned char *leati_h5_load_chunk(leati_h5_reader *r, const leati_h5_filters *filters, size_t element,
+                                   const leati_h5_stored *where, uint64_t bytes) {
+    unsigned char *data = leati_h5_load_new(r, where->address, where->bytes);
+    if (data && leati_h5_undo_filters(r, filters, where->skipped, element, &data, (size_t)where->bytes,
+                                      (size_t)bytes))
+        return data;
+    if (r->status != LEAT_OK && r->at == LEATI_H5_UNDEFINED) r->at = where->address;
+    leati_free(data);
+    return NULL;
+}
+
+/* Writes the place of the chunk that begins at the element `start` into the index. */
+static bool note_chunk(const chunked *d, const uint64_t *start, const stored *where) {
+    uint64_t number = 0;
+    for (int i = 0; i < d->space->rank; ++i) number = number * d->grid[i] + start[i] / d->dims[i];
+    d->index->places[number] = *where;
+    return true;
+}
+
+/* Reads or notes the chunk that begins at the element `start` of the dataset. */
 static bool read_chunk(leati_h5_reader *r, chunked *d, const uint64_t *start, const stored *where) {
     for (int i = 0; i < d->space->rank; ++i)
         if (start[i] >= d->space->dims[i] || start[i] % d->dims[i] != 0)
@@ -63,12 +80,11 @@ static bool read_chunk(leati_h5_reader *r, chunked *d, const uint64_t *start, co
     --d->left;
     if (d->filters.count == 0 && where->bytes != d->bytes)
         return leati_h5_damaged(r, where->address, "a chunk has an unexpected size");
-    unsigned char *data = leati_h5_load_new(r, where->address, where->bytes);
-    bool done = data && leati_h5_undo_filters(r, &d->filters, where->skipped, d->type->bytes, &data,
-                                              (size_t)where->bytes, (size_t)d->bytes);
-    if (done) place(d, start, data);
+    if (d->index) return note_chunk(d, start, where);
+    unsigned char *data = leati_h5_load_chunk(r, &d->filters, d->type->bytes, where, d->bytes);
+    if (data) place(d, start, data);
     leati_free(data);
-    return done;
+    return data != NULL;
 }
 
 /* Reads the chunk with a number: the last dimension counts fastest. */
@@ -202,6 +218,18 @@ static bool read_array(leati_h5_reader *r, chunked *d, uint64_t address) {
 
 /* ---- Layouts ---- */
 
+/* Fills the index, in which no chunk has a place yet. */
+static bool begin_index(leati_h5_reader *r, chunked *d) {
+    leati_h5_index *out = d->index;
+    memcpy(out->dims, d->dims, sizeof out->dims);
+    memcpy(out->grid, d->grid, sizeof out->grid);
+    out->cells = d->cells;
+    out->bytes = d->bytes;
+    out->filters = d->filters;
+    out->places = leati_calloc(d->cells ? (size_t)d->cells : 1, sizeof *out->places);
+    return out->places || leati_h5_no_memory(r);
+}
+
 /* Computes the grid of chunks; their dimensions are set. */
 static bool measure(leati_h5_reader *r, chunked *d, uint64_t element) {
     uint64_t total = d->space->count * d->type->bytes;
@@ -219,7 +247,7 @@ static bool measure(leati_h5_reader *r, chunked *d, uint64_t element) {
         d->cells *= d->grid[i];
     }
     d->left = d->cells;
-    if (d->bytes <= MOST_CHUNK_BYTES || d->bytes <= total) return true;
+    if (d->bytes <= MOST_CHUNK_BYTES || d->bytes <= total) return !d->index || begin_index(r, d);
     return leati_h5_damaged(r, LEATI_H5_UNDEFINED, "a chunk is larger than its dataset");
 }
 
@@ -278,9 +306,19 @@ static bool read_old(leati_h5_reader *r, chunked *d, leati_h5_cursor *c) {
     return d->space->count == 0 || address == LEATI_H5_UNDEFINED || read_node(r, d, address, -1);
 }
 
+static bool visit(leati_h5_reader *r, const leati_h5_header *header, int version, leati_h5_cursor *c,
+                  chunked *d) {
+    if (!leati_h5_parse_filters(r, header, &d->filters)) return false;
+    return version == 3 ? read_old(r, d, c) : read_new(r, d, c);
+}
+
 bool leati_h5_read_chunks(leati_h5_reader *r, const leati_h5_header *header, int version, leati_h5_cursor *c,
                           const leati_h5_type *type, const leati_h5_space *space, unsigned char *dst) {
-    chunked d = {.type = type, .space = space, .dst = dst};
-    if (!leati_h5_parse_filters(r, header, &d.filters)) return false;
-    return version == 3 ? read_old(r, &d, c) : read_new(r, &d, c);
+    return visit(r, header, version, c, &(chunked){.type = type, .space = space, .dst = dst});
+}
+
+bool leati_h5_index_chunks(leati_h5_reader *r, const leati_h5_header *header, int version, leati_h5_cursor *c,
+                           const leati_h5_type *type, const leati_h5_space *space, leati_h5_index *out) {
+    out->chunked = true;
+    return visit(r, header, version, c, &(chunked){.type = type, .space = space, .index = out});
 }

@@ -83,6 +83,35 @@ leat_status leati_h5_locate(leati_h5 *file, const char *dataset, leati_h5_place 
  * Errors: LEAT_ESHAPE the dataset's shape is not the tensor's; LEAT_EDTYPE LEAT_F16. */
 leat_status leati_h5_read(leati_h5 *file, const char *dataset, const leat_tensor *tensor, leat_error *err);
 
+/* A dataset in chunks that are read one at a time, for data that is larger than memory.  Immutable; any thread and any
+ * forked process may read. */
+typedef struct leati_h5_chunks leati_h5_chunks;
+
+/* The form of such a dataset.  A band is all chunks that have the same rows: the rows from band * rows on. */
+typedef struct leati_h5_chunk_form {
+    leat_dtype dtype;        /* that leati_h5_describe says: chunks are converted to it */
+    int64_t rows;            /* of a band; the last band of a dataset may have fewer */
+    int64_t bands;           /* number of bands */
+    int64_t in_band;         /* number of chunks of a band; chunk number b * in_band + i belongs to band b */
+    size_t chunk_bytes;      /* of a chunk, unpacked and converted */
+    size_t row_bytes;        /* of a row of the dataset, converted */
+    const char *file, *name; /* for messages; borrowed until leati_h5_chunks_close */
+} leati_h5_chunk_form;
+
+/* Finds the chunks of a dataset.  *out is NULL, without an error, if the dataset has no chunks.  The file must stay
+ * open until leati_h5_chunks_close.  Errors: as leati_h5_describe. */
+leat_status leati_h5_chunks_open(leati_h5_chunks **out, leati_h5 *file, const char *dataset, leat_error *err);
+void leati_h5_chunks_close(leati_h5_chunks **chunks);
+leati_h5_chunk_form leati_h5_chunks_form(const leati_h5_chunks *chunks);
+/* Reads a chunk; *out, for leati_free, has chunk_bytes bytes.  Errors: LEAT_EFORMAT it is damaged; LEAT_EIO;
+ * LEAT_ENOMEM. */
+leat_status leati_h5_chunks_load(const leati_h5_chunks *chunks, int64_t number, unsigned char **out,
+                                 leat_error *err);
+/* Copies the part that a chunk has of the rows first ... first + count - 1, which are rows of its band, to dst, an
+ * array of these rows of the dataset. */
+void leati_h5_chunks_copy(const leati_h5_chunks *chunks, int64_t number, const unsigned char *chunk,
+                          int64_t first, int64_t count, unsigned char *dst);
+
 /* Writing.  Missing groups on the path to `object` are created. */
 leat_status leati_h5_write_group(leati_h5 *file, const char *object, leat_error *err);
 /* Writes a string of variable length. */

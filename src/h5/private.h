@@ -37,4 +37,24 @@ void leati_h5_driver_close(leati_h5 *file);
 /* Ends the use of a reader; returns its status and makes an error that names the file, the object and the problem. */
 leat_status leati_h5_report(const leati_h5 *file, leati_h5_reader *r, leat_error *err, const char *object);
 
+/* A dataset of numbers that is being read. */
+typedef struct leati_h5_dataset {
+    leati_h5 *file;
+    const char *name;
+    leati_h5_reader reader;
+    leati_h5_header header;
+    leati_h5_type type;
+    leati_h5_space space;
+} leati_h5_dataset;
+
+/* Opens a dataset of numbers.  After a failure there is nothing to close. */
+leat_status leati_h5_dataset_open(leati_h5_dataset *d, leati_h5 *file, const char *name, leat_error *err);
+/* Returns the type that a dataset is read as by default. */
+leat_dtype leati_h5_default_dtype(leat_dtype stored);
+/* Converts elements as they are in the file, which are overwritten if their byte order is another. */
+void leati_h5_convert(leat_dtype dtype, void *dst, const leati_h5_type *type, unsigned char *elements,
+                      size_t count);
+/* Ends the use; returns the reader's error. */
+leat_status leati_h5_dataset_close(leati_h5_dataset *d, leat_error *err);
+
 #endif

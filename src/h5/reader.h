@@ -192,12 +192,41 @@ bool leati_h5_find_contiguous(leati_h5_reader *r, const leati_h5_header *header,
 bool leati_h5_read_chunks(leati_h5_reader *r, const leati_h5_header *header, int version, leati_h5_cursor *c,
                           const leati_h5_type *type, const leati_h5_space *space, unsigned char *dst);
 
-/* ---- filters.c ---- */
-
 typedef struct leati_h5_filters {
     size_t count;
     unsigned ids[8];
 } leati_h5_filters;
+
+/* The place of a chunk in the file. */
+typedef struct leati_h5_stored {
+    uint64_t address, bytes; /* address 0, where no chunk can be, in an index: the chunk is not in the file */
+    unsigned skipped;        /* bits of the filters that were not applied */
+} leati_h5_stored;
+
+/* The places of all chunks of a dataset.  The last dimension counts fastest. */
+typedef struct leati_h5_index {
+    bool chunked; /* false: the dataset is stored in another way, and nothing else is set */
+    uint64_t dims[LEATI_H5_MAX_RANK]; /* of a chunk */
+    uint64_t grid[LEATI_H5_MAX_RANK]; /* number of chunks in each dimension */
+    uint64_t cells;                   /* number of chunks */
+    uint64_t bytes;                   /* of a chunk, unpacked */
+    leati_h5_filters filters;
+    leati_h5_stored *places; /* (cells), for leati_free */
+    unsigned char fill[16];  /* the element that chunks have which are not in the file */
+} leati_h5_index;
+
+/* Finds the chunks of a dataset, without reading them; *out is zeroed before, and out->places is to be freed in every
+ * case. */
+bool leati_h5_index_storage(leati_h5_reader *r, const leati_h5_header *header, const leati_h5_type *type,
+                            const leati_h5_space *space, leati_h5_index *out);
+/* The same for a cursor in the layout message, as leati_h5_read_chunks. */
+bool leati_h5_index_chunks(leati_h5_reader *r, const leati_h5_header *header, int version, leati_h5_cursor *c,
+                           const leati_h5_type *type, const leati_h5_space *space, leati_h5_index *out);
+/* Reads a chunk that is in the file; returns `bytes` unpacked bytes, for leati_free, or NULL. */
+unsigned char *leati_h5_load_chunk(leati_h5_reader *r, const leati_h5_filters *filters, size_t element,
+                                   const leati_h5_stored *where, uint64_t bytes);
+
+/* ---- filters.c ---- */
 
 /* Parses the filters of a dataset; no message means no filter.  Filters other than deflate, shuffle and fletcher32 are
  * errors. */

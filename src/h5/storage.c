@@ -57,16 +57,37 @@ static bool read_contiguous(leati_h5_reader *r, const leati_h5_header *header, l
     return leati_h5_load(r, address, count * type->bytes, dst);
 }
 
-bool leati_h5_read_elements(leati_h5_reader *r, const leati_h5_header *header, const leati_h5_type *type,
-                            const leati_h5_space *space, unsigned char *dst) {
+/* Begins to parse the data layout message: version and class. */
+static bool find_layout(leati_h5_reader *r, const leati_h5_header *header, leati_h5_cursor *c, int *version,
+                        int *class) {
     const leati_h5_message *m = leati_h5_message_of(header, LEATI_H5_LAYOUT);
     if (!m) return leati_h5_damaged(r, LEATI_H5_UNDEFINED, "a dataset has no data layout message");
     if (!leati_h5_message_usable(r, m)) return false;
-    leati_h5_cursor c = leati_h5_cursor_make(m->data, m->bytes);
-    int version = (int)leati_h5_take(&c, 1), class = (int)leati_h5_take(&c, 1);
-    if (version < 3 || version > 4)
-        return leati_h5_refused(
-            r, "the dataset's layout has a version other than 3 and 4, which is not supported");
+    *c = leati_h5_cursor_make(m->data, m->bytes);
+    *version = (int)leati_h5_take(c, 1);
+    *class = (int)leati_h5_take(c, 1);
+    if (*version == 3 || *version == 4) return true;
+    return leati_h5_refused(r,
+                            "the dataset's layout has a version other than 3 and 4, which is not supported");
+}
+
+bool leati_h5_index_storage(leati_h5_reader *r, const leati_h5_header *header, const leati_h5_type *type,
+                            const leati_h5_space *space, leati_h5_index *out) {
+    leati_h5_cursor c;
+    int version = 0, class = 0;
+    const unsigned char *value = NULL;
+    if (!find_layout(r, header, &c, &version, &class)) return false;
+    if (class != 2) return true;
+    if (!find_fill(r, header, type->bytes, &value)) return false;
+    if (value && type->bytes <= sizeof out->fill) memcpy(out->fill, value, type->bytes);
+    return leati_h5_index_chunks(r, header, version, &c, type, space, out);
+}
+
+bool leati_h5_read_elements(leati_h5_reader *r, const leati_h5_header *header, const leati_h5_type *type,
+                            const leati_h5_space *space, unsigned char *dst) {
+    leati_h5_cursor c;
+    int version = 0, class = 0;
+    if (!find_layout(r, header, &c, &version, &class)) return false;
     switch (class) {
     case 0: return read_compact(r, &c, (size_t)space->count * type->bytes, dst);
     case 1: return read_contiguous(r, header, &c, type, space->count, dst);

@@ -204,6 +204,7 @@ static void tables_survive(void **state) {
     sweep(open_and_get, "csv:t.csv?targets=price&onehot_categories=city&missing=mean");
     sweep(open_and_get, "csv:t.csv.gz?inputs=size|city&targets=price&categories=city&missing=skip");
     sweep(open_and_get, "h5:t.h5?scale=1/2");
+    sweep(open_and_get, "h5:t.h5?scale=1/2&memory=64");
 }
 
 static leat_status open_and_forget(const void *what, leat_error *err) {

@@ -178,6 +178,55 @@ static void windows_of_batches_where_there_are_no_samples(void **state) {
     source_fini(&s);
 }
 
+/* Checks that the samples of each block are in one group of the order, which has `group` blocks and perhaps the shorter
+ * block, and that they are not in their own order. */
+static void check_groups(const int64_t *numbers, int count, int block, int group) {
+    int first[most_samples], last[most_samples], in_order = 0;
+    for (int b = 0; b <= count / block; ++b) first[b] = -1;
+    for (int i = 0; i < count; ++i) {
+        const int64_t b = numbers[i] / block;
+        if (first[b] < 0) first[b] = i;
+        last[b] = i;
+        in_order += i > 0 && numbers[i] == numbers[i - 1] + 1;
+    }
+    for (int b = 0; b <= count / block; ++b)
+        assert_true(first[b] < 0 || last[b] - first[b] < group * block + count % block);
+    assert_true(in_order < count / 2 || count < 10);
+}
+
+static void blocks_stay_together(void **state) {
+    (void)state;
+    static const struct {
+        int samples, block, group;
+    } cases[] = {{203, 10, 3}, {200, 10, 3},  {203, 10, 1}, {203, 10, 1000},
+                 {7, 10, 2},   {203, 203, 1}, {203, 2, 50}};
+    for (int c = 0; c < 7; ++c) {
+        const int samples = cases[c].samples, batches = (samples + 9) / 10;
+        source s;
+        source_init(&s, 0, 10, 2);
+        leat_sequence sequence = source_sequence_of_samples(&s, samples);
+        sequence.block_samples = cases[c].block;
+        sequence.blocks_at_once = cases[c].group;
+        int64_t expected[2][most_samples];
+        FOR_EACH_MODE(mode) {
+            leat_feed_options options = source_options(mode);
+            options.shuffle = mode.workers == 1 ? LEAT_SHUFFLE_AUTO : LEAT_SHUFFLE_BLOCKS;
+            leat_feed *feed = source_open(&sequence, &options);
+            for (int pass = 0; pass < 2; ++pass) {
+                int64_t numbers[most_samples];
+                assert_int_equal(take_numbers(feed, batches, numbers), samples);
+                check_permutation(numbers, samples);
+                check_groups(numbers, samples, cases[c].block, cases[c].group);
+                if (mode.workers == 0) memcpy(expected[pass], numbers, sizeof numbers);
+                assert_memory_equal(numbers, expected[pass], (size_t)samples * sizeof *numbers);
+            }
+            assert_memory_not_equal(expected[0], expected[1], (size_t)samples * sizeof **expected);
+            leat_feed_close(&feed);
+        }
+        source_fini(&s);
+    }
+}
+
 /* The order of a pass needs no history: a stream that begins with pass 5 has the same order. */
 static void order_is_a_function_of_seed_and_pass(void **state) {
     (void)state;
@@ -283,6 +332,9 @@ static void shuffles_that_cannot_be_are_refused(void **state) {
     options.shuffle = LEAT_SHUFFLE_WINDOW;
     options.shuffle_window = 0;
     refuse(&sequence, &options, LEAT_EINVAL, "shuffle_window is 0");
+    options.shuffle = LEAT_SHUFFLE_BLOCKS;
+    refuse(&sequence, &options, LEAT_ENOTSUP, "do not lie in blocks");
+    options.shuffle = LEAT_SHUFFLE_WINDOW;
     options.shuffle_window = 4;
     refuse(&generator, &options, LEAT_ENOTSUP, "generator");
     options.shuffle = LEAT_SHUFFLE_BATCHES;
@@ -439,6 +491,7 @@ int main(void) {
         cmocka_unit_test(windows_bound_how_far_samples_move),
         cmocka_unit_test(windows_have_no_fixed_borders),
         cmocka_unit_test(windows_of_batches_where_there_are_no_samples),
+        cmocka_unit_test(blocks_stay_together),
         cmocka_unit_test(order_is_a_function_of_seed_and_pass),
         cmocka_unit_test(random_numbers_belong_to_seed_pass_and_index),
         cmocka_unit_test(auto_takes_the_best_that_there_is),

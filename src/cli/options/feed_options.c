@@ -32,8 +32,9 @@ static int read_shuffle(const char *command, const cli_arguments *arguments, lea
     } names[] = {{"none", LEAT_SHUFFLE_NONE},
                  {"batches", LEAT_SHUFFLE_BATCHES},
                  {"samples", LEAT_SHUFFLE_SAMPLES},
+                 {"blocks", LEAT_SHUFFLE_BLOCKS},
                  {"auto", LEAT_SHUFFLE_AUTO}};
-    const char *text = arguments->text[CLI_SHUFFLE], *number = text ? text + strlen("window:") : NULL;
+    const char *text = arguments->text[CLI_SHUFFLE], *number = text ? strchr(text, ':') : NULL;
     if (text && arguments->text[CLI_NO_SHUFFLE]) return cli_exclusive(command, "--shuffle", "--no-shuffle");
     out->shuffle = arguments->text[CLI_NO_SHUFFLE] ? LEAT_SHUFFLE_NONE : LEAT_SHUFFLE_AUTO;
     if (!text) return CLI_SUCCESS;
@@ -42,13 +43,15 @@ static int read_shuffle(const char *command, const cli_arguments *arguments, lea
             out->shuffle = names[i].shuffle;
             return CLI_SUCCESS;
         }
-    if (strncmp(text, "window:", strlen("window:")) == 0) {
-        out->shuffle = LEAT_SHUFFLE_WINDOW;
+    const bool blocks = strncmp(text, "blocks:", strlen("blocks:")) == 0;
+    if (blocks || strncmp(text, "window:", strlen("window:")) == 0) {
+        ++number;
+        out->shuffle = blocks ? LEAT_SHUFFLE_BLOCKS : LEAT_SHUFFLE_WINDOW;
         out->shuffle_window = read_count(&number);
         if (out->shuffle_window > 0 && !*number) return CLI_SUCCESS;
     }
     return invalid_value(command, "--shuffle", text,
-                         "none, batches, samples, window:N with N of at least 1, or auto");
+                         "none, batches, samples, window:N with N of at least 1, blocks, blocks:N, or auto");
 }
 
 static int read_bad_batch(const char *command, const char *text, leat_faults *out) {

@@ -98,8 +98,9 @@ typedef enum cli_value {
     X(FEED_MEMORY, "--feed-memory", CLI_SIZE, "SIZE", 1, INT64_MAX, NULL,                                    \
       "memory for batches, such as 512M, instead of --max-queue-size; K, M and G are powers of 1024")        \
     X(SHUFFLE, "--shuffle", CLI_TEXT, "HOW", 0, 0, "auto",                                                   \
-      "none, batches, samples, window:N (within runs of N samples), or auto: samples where the data "        \
-      "allows it, otherwise batches")                                                                        \
+      "none, batches, samples, window:N (within runs of N samples), blocks (chunks of HDF5, and samples "    \
+      "within groups of them) or blocks:N (groups of N), or auto: blocks where the data has them, samples "  \
+      "where it allows it, otherwise batches")                                                               \
     X(NO_SHUFFLE, "--no-shuffle", CLI_FLAG, NULL, 0, 0, NULL,                                                \
       "keep the order of the samples, like --shuffle none")                                                  \
     X(BAD_BATCH, "--bad-batch", CLI_TEXT, "POLICY", 0, 0, "fail",                                            \

@@ -6,12 +6,21 @@
 #include "base/error.h"
 #include "base/rng.h"
 
+#define BLOCK_STREAM 0x626c6f636b73u /* as WINDOW_STREAM, for the order of blocks; the next number, too */
 #define WINDOW_STREAM                                                                                        \
     0x77696e646f777321u /* makes the windows' borders independent of the order inside them */
 
+static void set_blocks(leati_order_rule *rule, const leat_feed_options *options,
+                       const leat_sequence *sequence) {
+    const bool given = options->shuffle == LEAT_SHUFFLE_BLOCKS && options->shuffle_window > 0;
+    const int64_t group = given ? options->shuffle_window : sequence->blocks_at_once;
+    rule->block = (uint64_t)sequence->block_samples;
+    rule->window = group > 0 ? (uint64_t)group : 1;
+}
+
 leat_status leati_order_rule_init(leati_order_rule *rule, const leat_feed_options *options,
                                   const leat_sequence *sequence, leat_error *err) {
-    bool samples = sequence->get_samples != NULL;
+    bool samples = sequence->get_samples != NULL, blocks = samples && sequence->block_samples > 1;
     *rule = (leati_order_rule){.shuffle = options->shuffle, .seed = options->seed};
     if (sequence->next && options->shuffle != LEAT_SHUFFLE_NONE && options->shuffle != LEAT_SHUFFLE_AUTO)
         return leati_fail(err, LEAT_ENOTSUP,
@@ -21,6 +30,7 @@ leat_status leati_order_rule_init(leati_order_rule *rule, const leat_feed_option
     case LEAT_SHUFFLE_BATCHES: break;
     case LEAT_SHUFFLE_AUTO:
         rule->shuffle = sequence->next ? LEAT_SHUFFLE_NONE
+                        : blocks       ? LEAT_SHUFFLE_BLOCKS
                         : samples      ? LEAT_SHUFFLE_SAMPLES
                                        : LEAT_SHUFFLE_BATCHES;
         break;
@@ -37,11 +47,31 @@ leat_status leati_order_rule_init(leati_order_rule *rule, const leat_feed_option
                               (long long)options->shuffle_window);
         rule->window = (uint64_t)options->shuffle_window;
         break;
+    case LEAT_SHUFFLE_BLOCKS:
+        if (!blocks)
+            return leati_fail(
+                err, LEAT_ENOTSUP,
+                "the samples of this data do not lie in blocks, such as chunks of HDF5 that do not fit "
+                "into memory: shuffle by samples, or in windows");
+        if (options->shuffle_window < 0)
+            return leati_fail(err, LEAT_EINVAL, "shuffle_window is %lld, expected at least 0",
+                              (long long)options->shuffle_window);
+        break;
     default: return leati_fail(err, LEAT_EINVAL, "unknown shuffle %d", (int)options->shuffle);
     }
-    rule->by_samples =
-        rule->shuffle == LEAT_SHUFFLE_SAMPLES || (rule->shuffle == LEAT_SHUFFLE_WINDOW && samples);
+    if (rule->shuffle == LEAT_SHUFFLE_BLOCKS) set_blocks(rule, options, sequence);
+    rule->by_samples = rule->shuffle == LEAT_SHUFFLE_SAMPLES || rule->shuffle == LEAT_SHUFFLE_BLOCKS ||
+                       (rule->shuffle == LEAT_SHUFFLE_WINDOW && samples);
     return LEAT_OK;
+}
+
+static void init_blocks(leati_permutation *p, const leati_order_rule *rule) {
+    p->block = rule->block;
+    p->full = p->length / p->block;
+    p->window = rule->window < p->full ? rule->window : p->full ? p->full : 1; /* the product stays small */
+    leat_rng rng = {.key = leati_mix(p->key, BLOCK_STREAM), .used = 4};
+    p->odd_group = p->full ? leat_rng_below(&rng, (p->full - 1) / p->window + 1) : 0;
+    if (p->full) leati_shuffle_init(&p->blocks, leati_mix(p->key, BLOCK_STREAM + 1), p->full);
 }
 
 void leati_permutation_init(leati_permutation *permutation, const leati_order_rule *rule, int64_t pass,
@@ -54,6 +84,8 @@ void leati_permutation_init(leati_permutation *permutation, const leati_order_ru
         permutation->window = rule->window;
         leat_rng rng = {.key = leati_mix(permutation->key, WINDOW_STREAM), .used = 4};
         permutation->offset = leat_rng_below(&rng, rule->window);
+    } else if (rule->shuffle == LEAT_SHUFFLE_BLOCKS) {
+        init_blocks(permutation, rule);
     } else if (rule->shuffle != LEAT_SHUFFLE_NONE) {
         leati_shuffle_init(&permutation->whole, permutation->key, permutation->length);
     }
@@ -68,19 +100,51 @@ static void enter_run(leati_permutation *p, uint64_t run) {
     p->run_start = start;
 }
 
+/* The group `g` has the full blocks from g * window on, and one of them the shorter block behind them. */
+static void enter_group(leati_permutation *p, uint64_t group) {
+    const uint64_t odd = p->length - p->full * p->block, first = group * p->window, rest = p->full - first;
+    const uint64_t blocks = rest < p->window ? rest : p->window;
+    p->run = group;
+    p->run_start = first * p->block + (group > p->odd_group ? odd : 0);
+    leati_shuffle_init(&p->whole, leati_mix(p->key, group),
+                       blocks * p->block + (group == p->odd_group ? odd : 0));
+}
+
+static int64_t at_in_blocks(leati_permutation *p, uint64_t at) {
+    const uint64_t odd = p->length - p->full * p->block, size = p->window * p->block;
+    uint64_t group = at / size;
+    if (group >= p->odd_group) {
+        const uint64_t behind = at < odd ? 0 : (at - odd) / size;
+        group = behind > p->odd_group ? behind : p->odd_group;
+    }
+    if (group != p->run) enter_group(p, group);
+    const uint64_t inside = leati_shuffle_at(&p->whole, at - p->run_start);
+    const uint64_t first = group * p->window, rest = p->full - first;
+    const uint64_t blocks = rest < p->window ? rest : p->window, number = inside / p->block;
+    if (number >= blocks) /* in the shorter block */
+        return (int64_t)(p->full * p->block + inside - blocks * p->block);
+    return (int64_t)(leati_shuffle_at(&p->blocks, first + number) * p->block + inside % p->block);
+}
+
 int64_t leati_permutation_at(leati_permutation *p, int64_t position) {
     uint64_t at = (uint64_t)position;
     if (p->shuffle == LEAT_SHUFFLE_NONE) return position;
     assert(at < p->length);
+    if (p->shuffle == LEAT_SHUFFLE_BLOCKS) return at_in_blocks(p, at);
     if (p->shuffle != LEAT_SHUFFLE_WINDOW) return (int64_t)leati_shuffle_at(&p->whole, at);
     uint64_t run = (at + p->offset) / p->window;
     if (run != p->run) enter_run(p, run);
     return (int64_t)(p->run_start + leati_shuffle_at(&p->whole, at - p->run_start));
 }
 
+/* Returns true if `whole` permutes all positions. */
+static bool permutes_whole(leat_shuffle shuffle) {
+    return shuffle == LEAT_SHUFFLE_BATCHES || shuffle == LEAT_SHUFFLE_SAMPLES;
+}
+
 void leati_permutation_range(leati_permutation *p, int64_t first, int64_t count, int64_t *out) {
     uint64_t to[64];
-    while (count > 0 && p->shuffle != LEAT_SHUFFLE_NONE && p->shuffle != LEAT_SHUFFLE_WINDOW) {
+    while (count > 0 && permutes_whole(p->shuffle)) {
         int64_t some = count < 64 ? count : 64;
         leati_shuffle_range(&p->whole, (uint64_t)first, some, to);
         for (int64_t i = 0; i < some; ++i) *out++ = (int64_t)to[i];

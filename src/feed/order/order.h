@@ -3,7 +3,11 @@
  * several.
  *
  * LEAT_SHUFFLE_WINDOW cuts a pass into runs of `window` neighbours and permutes each run.  The borders of the runs are
- * drawn for each pass, so that samples on different sides of a border are mixed in other passes. */
+ * drawn for each pass, so that samples on different sides of a border are mixed in other passes.
+ *
+ * LEAT_SHUFFLE_BLOCKS permutes the blocks of `block` neighbours, takes `window` of them at a time as a group, and
+ * permutes the samples of each group.  The last block, if it is shorter, belongs to a group that is drawn for each
+ * pass. */
 #ifndef LEATI_FEED_ORDER_ORDER_H
 #define LEATI_FEED_ORDER_ORDER_H
 
@@ -14,7 +18,7 @@
 typedef struct leati_order_rule {
     leat_shuffle shuffle; /* never LEAT_SHUFFLE_AUTO */
     bool by_samples; /* samples are permuted, and the batches come in order; otherwise batches are permuted */
-    uint64_t window;
+    uint64_t window, block;
     uint64_t seed;
 } leati_order_rule;
 
@@ -26,8 +30,11 @@ leat_status leati_order_rule_init(leati_order_rule *rule, const leat_feed_option
 typedef struct leati_permutation {
     leat_shuffle shuffle;
     uint64_t key, length, window, offset;
-    uint64_t run, run_start; /* number and first position of the run that `whole` permutes, with windows */
+    uint64_t run, run_start; /* number and first position of the run or group that `whole` permutes */
     leati_shuffle whole;
+    /* Of blocks: samples of a block, number of blocks that are not shorter, the group that has the shorter one. */
+    uint64_t block, full, odd_group;
+    leati_shuffle blocks; /* the permutation of the full blocks */
 } leati_permutation;
 
 void leati_permutation_init(leati_permutation *permutation, const leati_order_rule *rule, int64_t pass,

@@ -59,13 +59,12 @@ static json_t *model_json(const leat_model *model) {
 }
 
 static json_t *shuffle_json(const leat_fit_options *options) {
-    static const char *const names[] = {[LEAT_SHUFFLE_NONE] = "none",
-                                        [LEAT_SHUFFLE_BATCHES] = "batches",
-                                        [LEAT_SHUFFLE_SAMPLES] = "samples",
-                                        [LEAT_SHUFFLE_WINDOW] = "window",
-                                        [LEAT_SHUFFLE_AUTO] = "auto"};
+    static const char *const names[] = {
+        [LEAT_SHUFFLE_NONE] = "none",       [LEAT_SHUFFLE_BATCHES] = "batches",
+        [LEAT_SHUFFLE_SAMPLES] = "samples", [LEAT_SHUFFLE_WINDOW] = "window",
+        [LEAT_SHUFFLE_AUTO] = "auto",       [LEAT_SHUFFLE_BLOCKS] = "blocks"};
     int how = (int)options->shuffle, count = (int)(sizeof names / sizeof *names);
-    if (how == LEAT_SHUFFLE_WINDOW)
+    if (how == LEAT_SHUFFLE_WINDOW || (how == LEAT_SHUFFLE_BLOCKS && options->shuffle_window > 0))
         return json_pack("{s:s, s:I}", "how", names[how], "window", (json_int_t)options->shuffle_window);
     return json_pack("{s:s}", "how", how >= 0 && how < count ? names[how] : "unknown");
 }

@@ -80,6 +80,25 @@ static leat_status check_classes(const leat_state *state, const leat_fit_options
     return status;
 }
 
+/* Writes the blocks of the data, from which LEAT_SHUFFLE_BLOCKS makes the order; nothing if there are none. */
+static leat_status save_blocks(leat_state *state, const leat_sequence *data, leat_error *err) {
+    const int64_t blocks[] = {data->block_samples, data->blocks_at_once};
+    return blocks[0] > 0 ? leat_state_put(state, "blocks", blocks, sizeof blocks, err) : LEAT_OK;
+}
+
+static leat_status check_blocks(const leat_state *state, const leat_sequence *data, leat_error *err) {
+    const int64_t blocks[] = {data->block_samples, data->blocks_at_once};
+    const size_t expected = blocks[0] > 0 ? sizeof blocks : 0;
+    size_t bytes = 0;
+    const void *then = leat_state_find(state, "blocks", &bytes);
+    if (!then) bytes = 0;
+    if (bytes == expected && (bytes == 0 || memcmp(then, blocks, bytes) == 0)) return LEAT_OK;
+    return leati_fail(
+        err, LEAT_EINVAL,
+        "blocks: the checkpoint was written with data in other chunks, or with another memory= of the "
+        "SPEC, which would be another order of the samples");
+}
+
 static leat_status save_choices(const leati_fit_loop *loop, leati_snapshot *snapshot, leat_error *err) {
     leat_state state = {.snapshot = snapshot, .prefix = "options/"};
     const leat_fit_options *options = loop->options;
@@ -91,6 +110,7 @@ static leat_status save_choices(const leati_fit_loop *loop, leati_snapshot *snap
                              (size_t)options->validation_epoch_count * sizeof *options->validation_epochs,
                              err));
     LEATI_TRY(save_classes(&state, options, err));
+    LEATI_TRY(save_blocks(&state, &loop->train_sequence, err));
     return leat_state_put(&state, "class_weight", options->class_weight,
                           (size_t)options->class_weight_count * sizeof *options->class_weight, err);
 }
@@ -120,6 +140,7 @@ static leat_status check_choices(const leati_fit_loop *loop, leat_error *err) {
     LEATI_TRY(check_list(&state, "validation_epochs", options->validation_epochs,
                          options->validation_epoch_count, sizeof *options->validation_epochs, err));
     LEATI_TRY(check_classes(&state, options, err));
+    LEATI_TRY(check_blocks(&state, &loop->train_sequence, err));
     return check_list(&state, "class_weight", options->class_weight, options->class_weight_count,
                       sizeof *options->class_weight, err);
 }
