@@ -251,6 +251,18 @@ static void a_failure_leaves_the_parts_to_the_caller(void **state) {
     leat_sequence_destroy(&b);
 }
 
+static void random_numbers_are_needed(void **state) {
+    (void)state;
+    static int32_t x[8] __attribute__((aligned(64)));
+    static int64_t y[8] __attribute__((aligned(64)));
+    leat_sequence s = opened("concat(npz:a.npz; npz:b.npz)", 4);
+    leat_batch batch = {.size = 4, .tensor_count = 2, .tensors = {{.data = x}, {.data = y}}};
+    leat_error err = {0};
+    assert_int_equal(s.get(s.user, 0, NULL, &batch, &err), LEAT_EINVAL);
+    assert_non_null(strstr(err.message, "rng is NULL"));
+    leat_sequence_destroy(&s);
+}
+
 static void fingerprints_cover_all_files(void **state) {
     (void)state;
     char *recorded = NULL;
@@ -276,6 +288,7 @@ int main(void) {
         cmocka_unit_test(streams_do_not_depend_on_the_workers),
         cmocka_unit_test(mistakes_are_explained),
         cmocka_unit_test(a_failure_leaves_the_parts_to_the_caller),
+        cmocka_unit_test(random_numbers_are_needed),
         cmocka_unit_test(fingerprints_cover_all_files),
     };
     return cmocka_run_group_tests(tests, enter, files_leave);

@@ -117,6 +117,9 @@ leat_status leati_batch_finish(leat_batch *batch, int64_t made, leat_error *err)
 static leat_status make(leati_numbered *own, const int64_t *numbers, int64_t count, leat_rng *rng,
                         leat_batch *batch, leat_error *err) {
     leati_combined *c = (leati_combined *)own;
+    if (!rng)
+        return leati_fail(err, LEAT_EINVAL,
+                          "rng is NULL: a combination chooses its samples by it; leat_rng_for makes one");
     return c->make(c, numbers, count, rng, batch, err);
 }
 
