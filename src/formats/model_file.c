@@ -160,11 +160,12 @@ static leat_status read_late_state(leati_h5 *file, leat_model *model, leat_error
 static leat_status read_state(leati_h5 *file, leat_model *model, const json_t *config, bool modern,
                               leat_error *err) {
     char name[LEAT_NAME_BYTES], path[2 * LEAT_NAME_BYTES];
+    bool is_late = false;
     if (modern) return read_modern_state(file, model, config, err);
     leati_keras3_optimizer_name(model->compiled.optimizer, name);
     snprintf(path, sizeof path, "optimizer_weights/%s/iteration_0", name);
-    return leati_h5_has_object(file, path) ? read_late_state(file, model, err)
-                                           : leati_keras_h5_read_optimizer(file, model, err);
+    LEATI_TRY(leati_h5_exists(file, path, &is_late, err));
+    return is_late ? read_late_state(file, model, err) : leati_keras_h5_read_optimizer(file, model, err);
 }
 
 static leat_status read_training(leati_h5 *file, leat_model *model, const json_t *config,
