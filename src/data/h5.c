@@ -20,8 +20,8 @@
 enum { MOST_BLOCKS = 1024 };
 
 typedef struct file {
-    leati_map map;
-    bool mapped;
+    const char *path; /* borrowed while the source is opened */
+    leati_map map;    /* zeroed: no dataset is mapped */
     leati_h5 *h5;
     void *arrays[LEAT_BATCH_MAX_TENSORS];
     int count;
@@ -36,14 +36,13 @@ static void release(void *owner) {
     leati_chunk_cache_destroy(&f->cache);
     (void)leati_h5_close(&f->h5, NULL);
     for (int i = 0; i < f->count; ++i) leati_free(f->arrays[i]);
-    if (f->mapped) leati_map_close(&f->map);
+    leati_map_close(&f->map);
     leati_free(f);
 }
 
-/* Reads a dataset that is not contiguous. */
-static leat_status read_whole(leati_array *out, file *f, const char *name, leat_error *err) {
-    leat_tensor tensor;
-    LEATI_TRY(leati_h5_describe(f->h5, name, &tensor, err));
+/* Reads a dataset that is not contiguous, as `tensor` describes it. */
+static leat_status read_whole(leati_array *out, file *f, const char *name, leat_tensor tensor,
+                              leat_error *err) {
     out->dtype = tensor.dtype;
     out->swapped = false;
     out->bytes = leat_tensor_bytes(&tensor);
@@ -58,14 +57,10 @@ static leat_status read_whole(leati_array *out, file *f, const char *name, leat_
     return leati_h5_read(f->h5, name, &tensor, err);
 }
 
-/* Finds the chunks of a dataset that is too large to be read at once; *out is NULL for any other. */
-static leat_status find_chunks(leati_h5_chunks **out, file *f, const char *name, leat_error *err) {
-    leat_tensor tensor;
-    *out = NULL;
-    LEATI_TRY(leati_h5_describe(f->h5, name, &tensor, err));
-    if (leat_tensor_bytes(&tensor) <= f->memory / 2 - (f->whole < f->memory / 2 ? f->whole : f->memory / 2))
-        return LEAT_OK;
-    return leati_h5_chunks_open(out, f->h5, name, err);
+/* Returns true if there is room in half of the memory, beside the datasets that were read at once. */
+static bool has_room(const file *f, size_t bytes) {
+    const size_t half = f->memory / 2;
+    return bytes <= half - (f->whole < half ? f->whole : half);
 }
 
 static leat_status use_chunks(leati_array *out, file *f, leati_h5_chunks *chunks, leat_error *err) {
@@ -82,20 +77,16 @@ static leat_status use_chunks(leati_array *out, file *f, leati_h5_chunks *chunks
     return leati_chunk_cache_add(f->cache, chunks, &out->reader, err);
 }
 
-static leat_status map_file(file *f, const char *path, leat_error *err) {
-    if (!f->mapped) LEATI_TRY(leati_map_open_guarded(&f->map, path, err));
-    f->mapped = true;
-    return LEAT_OK;
-}
-
 static leat_status read_chunked(leati_array *out, file *f, const char *name, leat_error *err) {
     leati_h5_chunks *chunks = NULL;
-    LEATI_TRY(find_chunks(&chunks, f, name, err));
-    return chunks ? use_chunks(out, f, chunks, err) : read_whole(out, f, name, err);
+    leat_tensor tensor;
+    LEATI_TRY(leati_h5_describe(f->h5, name, &tensor, err));
+    if (!has_room(f, leat_tensor_bytes(&tensor))) LEATI_TRY(leati_h5_chunks_open(&chunks, f->h5, name, err));
+    return chunks ? use_chunks(out, f, chunks, err) : read_whole(out, f, name, tensor, err);
 }
 
-static leat_status add_dataset(leati_columns *columns, file *f, const char *path, char *name,
-                               leat_batch_part part, const leati_settings *settings, leat_error *err) {
+static leat_status add_dataset(leati_columns *columns, file *f, char *name, leat_batch_part part,
+                               const leati_settings *settings, leat_error *err) {
     leati_h5_place place;
     leati_array array = {0};
     LEATI_TRY(leati_spec_decode(name, err));
@@ -105,7 +96,7 @@ static leat_status add_dataset(leati_columns *columns, file *f, const char *path
     array.rank = place.rank;
     memcpy(array.shape, place.shape, sizeof array.shape);
     if (leati_array_count(&array) > 0 && place.offset >= 0) {
-        LEATI_TRY(map_file(f, path, err));
+        if (!f->map.path) LEATI_TRY(leati_map_open_guarded(&f->map, f->path, err));
         array.data = f->map.data + place.offset;
         array.bytes = leati_count_bytes(leati_array_count(&array), leat_dtype_bytes(array.dtype));
         array.map = &f->map;
@@ -117,9 +108,8 @@ static leat_status add_dataset(leati_columns *columns, file *f, const char *path
 
 /* Adds the datasets of a list, whose commas become zero bytes.  Without a list, adds the one that is named
  * `fallback`; an input must exist. */
-static leat_status add_datasets(leati_columns *columns, file *f, const char *path, char *list,
-                                const char *fallback, leat_batch_part part, const leati_settings *settings,
-                                leat_error *err) {
+static leat_status add_datasets(leati_columns *columns, file *f, char *list, const char *fallback,
+                                leat_batch_part part, const leati_settings *settings, leat_error *err) {
     char single[16] = "";
     if (!list) {
         bool exists = true;
@@ -131,7 +121,7 @@ static leat_status add_datasets(leati_columns *columns, file *f, const char *pat
     while (list) {
         char *comma = strchr(list, ',');
         if (comma) *comma = '\0';
-        LEATI_TRY(add_dataset(columns, f, path, list, part, settings, err));
+        LEATI_TRY(add_dataset(columns, f, list, part, settings, err));
         list = comma ? comma + 1 : NULL;
     }
     return LEAT_OK;
@@ -156,24 +146,24 @@ static int64_t block_of(const file *f) {
 }
 
 /* Checks that the cache has room for the chunks of one sample. */
-static leat_status check_memory(const file *f, const char *path, leat_error *err) {
+static leat_status check_memory(const file *f, leat_error *err) {
     const size_t least = f->cached > 0 ? chunk_bytes_of(f, 1) : 0, left = f->memory - f->whole;
     if (least <= left) return LEAT_OK;
     return leati_fail(
         err, LEAT_EINVAL,
         "'%s': the chunks that contain one sample take %zu bytes when they are unpacked, and memory= "
         "leaves %zu: give memory=%zuM or more, or write smaller chunks (h5repack -l CHUNK=...)",
-        path, least, left, ((least + f->whole) >> 20) + 1);
+        f->path, least, left, ((least + f->whole) >> 20) + 1);
 }
 
-static leat_status open_file(leati_columns *columns, file *f, const char *path,
-                             const leati_settings *settings, leat_error *err) {
-    LEATI_TRY(leati_h5_open(&f->h5, path, err));
-    LEATI_TRY(add_datasets(columns, f, path, settings->inputs, "x", LEAT_PART_INPUT, settings, err));
-    LEATI_TRY(add_datasets(columns, f, path, settings->targets, "y", LEAT_PART_TARGET, settings, err));
-    LEATI_TRY(add_datasets(columns, f, path, settings->sample_weights, "sample_weight",
-                           LEAT_PART_SAMPLE_WEIGHT, settings, err));
-    return f->cache ? check_memory(f, path, err) : leati_h5_close(&f->h5, err);
+static leat_status open_file(leati_columns *columns, file *f, const leati_settings *settings,
+                             leat_error *err) {
+    LEATI_TRY(leati_h5_open(&f->h5, f->path, err));
+    LEATI_TRY(add_datasets(columns, f, settings->inputs, "x", LEAT_PART_INPUT, settings, err));
+    LEATI_TRY(add_datasets(columns, f, settings->targets, "y", LEAT_PART_TARGET, settings, err));
+    LEATI_TRY(add_datasets(columns, f, settings->sample_weights, "sample_weight", LEAT_PART_SAMPLE_WEIGHT,
+                           settings, err));
+    return f->cache ? check_memory(f, err) : leati_h5_close(&f->h5, err);
 }
 
 /* Says which samples lie together, so that LEAT_SHUFFLE_BLOCKS reads each chunk once in a pass.  Half of the cache is
@@ -196,13 +186,14 @@ leat_status leati_open_h5(leat_sequence *out, const leati_spec *spec, const char
     if (memory) LEATI_TRY(leati_read_bytes(&bytes, "memory=", memory, err));
     file *f = leati_calloc(1, sizeof *f);
     if (!f) return leati_fail_memory(err, sizeof *f, "a source");
+    f->path = spec->paths[0];
     f->memory = bytes;
     leat_status status = leati_columns_create(&columns, options, f, release, err);
     if (status != LEAT_OK) {
         release(f);
         return status;
     }
-    status = open_file(columns, f, spec->paths[0], settings, err);
+    status = open_file(columns, f, settings, err);
     if (status != LEAT_OK) {
         leati_columns_destroy(columns);
         return status;

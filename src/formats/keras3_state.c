@@ -58,20 +58,21 @@ static void put_behind_scale(state_layout *layout) {
 }
 
 /* Returns the layout of files of current Keras, where the product of momenta is the last variable. */
-static state_layout current_layout(const leat_model *model, bool has_rate) {
+static state_layout current_layout(const leat_model *model, bool has_rate, bool has_product) {
     const int first = has_rate ? 2 : 1;
-    const bool has_product = model->compiled.optimizer->type->has_schedule;
     return (state_layout){.has_rate = has_rate,
                           .first = first,
                           .product = has_product ? first + slot_variables(model) : -1};
 }
 
-/* Returns the layout of the files that leat writes. */
+/* Returns the layout of the files that leat writes.  In a LossScaleOptimizer, Keras leaves out the product of momenta,
+ * and begins with 1 again. */
 static state_layout written_layout(const leat_model *model) {
-    state_layout layout = current_layout(model, has_rate_variable(model));
-    if (model->compiled.optimizer->scale.growth_steps == 0) return layout;
-    layout.product = -1; /* Keras leaves it out, and begins with 1 again */
-    put_behind_scale(&layout);
+    const leati_optimizer *optimizer = model->compiled.optimizer;
+    const bool scaled = optimizer->scale.growth_steps > 0;
+    state_layout layout =
+        current_layout(model, has_rate_variable(model), optimizer->type->has_schedule && !scaled);
+    if (scaled) put_behind_scale(&layout);
     return layout;
 }
 
@@ -222,16 +223,11 @@ static bool find_layout(const leat_model *model, int count, bool in_blocks, stat
     const bool wraps = model->compiled.optimizer->scale.wraps;
     int others = count - slot_variables(model) - (wraps ? SCALE_VARIABLES : 0);
     others -= unused_variables(model, others);
-    *out = current_layout(model, others == (nadam ? 3 : 2));
+    const bool has_product = nadam && !(wraps && others < 3); /* see written_layout */
+    *out = current_layout(model, others == (has_product ? 3 : 2), has_product);
     out->in_blocks = in_blocks && strcmp(model->compiled.optimizer->type->class_name, "Ftrl") != 0;
     if (wraps) put_behind_scale(out);
-    if (wraps && nadam &&
-        others < 3) { /* Keras leaves out the product of an optimizer in a LossScaleOptimizer */
-        *out = (state_layout){.has_rate = others == 2, .first = others, .product = -1};
-        put_behind_scale(out);
-        return others >= 1;
-    }
-    if (!nadam) return others == 1 || others == 2;
+    if (!has_product) return others == 1 || others == 2;
     if (others == 1) out->product = -1;
     if (others == 2 && in_blocks) *out = (state_layout){.in_blocks = true, .first = 2, .product = 1};
     return others >= 1 && others <= 3;
@@ -299,8 +295,7 @@ static void inner_path(void *user, int index, char *out, size_t bytes) {
 leat_status leati_keras3_write_inner_state(const leati_placement *placement, leati_h5 *file,
                                            const leat_model *model, leat_error *err) {
     transfer t = {.file = file, .source = model, .name_of = inner_path};
-    state_layout layout = current_layout(model, has_rate_variable(model));
-    layout.product = -1;
+    const state_layout layout = current_layout(model, has_rate_variable(model), false);
     return visit_all(placement, model, &layout, write_one, &t, err);
 }
 

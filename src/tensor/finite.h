@@ -8,7 +8,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Looks at the bits of the exponents, in a loop that compilers vectorize. */
+/* Returns true if no number is NaN or infinite: in such a number, all bits of the exponent are set.  The loop has no
+ * branch, so that compilers can vectorize it. */
 static inline bool leati_all_finite(const float *x, size_t count) {
     const uint32_t exponent = UINT32_C(0x7F800000);
     uint32_t found = 0;

@@ -100,18 +100,27 @@ static void enter_run(leati_permutation *p, uint64_t run) {
     p->run_start = start;
 }
 
-/* The group `g` has the full blocks from g * window on, and one of them the shorter block behind them. */
+/* Returns the samples of the shorter block. */
+static uint64_t odd_samples(const leati_permutation *p) {
+    return p->length - p->full * p->block;
+}
+
+/* Returns the full blocks of a group: those from group * window on.  One group has the shorter block behind them. */
+static uint64_t full_blocks(const leati_permutation *p, uint64_t group) {
+    const uint64_t rest = p->full - group * p->window;
+    return rest < p->window ? rest : p->window;
+}
+
 static void enter_group(leati_permutation *p, uint64_t group) {
-    const uint64_t odd = p->length - p->full * p->block, first = group * p->window, rest = p->full - first;
-    const uint64_t blocks = rest < p->window ? rest : p->window;
+    const uint64_t odd = odd_samples(p);
     p->run = group;
-    p->run_start = first * p->block + (group > p->odd_group ? odd : 0);
+    p->run_start = group * p->window * p->block + (group > p->odd_group ? odd : 0);
     leati_shuffle_init(&p->whole, leati_mix(p->key, group),
-                       blocks * p->block + (group == p->odd_group ? odd : 0));
+                       full_blocks(p, group) * p->block + (group == p->odd_group ? odd : 0));
 }
 
 static int64_t at_in_blocks(leati_permutation *p, uint64_t at) {
-    const uint64_t odd = p->length - p->full * p->block, size = p->window * p->block;
+    const uint64_t odd = odd_samples(p), size = p->window * p->block;
     uint64_t group = at / size;
     if (group >= p->odd_group) {
         const uint64_t behind = at < odd ? 0 : (at - odd) / size;
@@ -119,11 +128,10 @@ static int64_t at_in_blocks(leati_permutation *p, uint64_t at) {
     }
     if (group != p->run) enter_group(p, group);
     const uint64_t inside = leati_shuffle_at(&p->whole, at - p->run_start);
-    const uint64_t first = group * p->window, rest = p->full - first;
-    const uint64_t blocks = rest < p->window ? rest : p->window, number = inside / p->block;
+    const uint64_t blocks = full_blocks(p, group), number = inside / p->block;
     if (number >= blocks) /* in the shorter block */
         return (int64_t)(p->full * p->block + inside - blocks * p->block);
-    return (int64_t)(leati_shuffle_at(&p->blocks, first + number) * p->block + inside % p->block);
+    return (int64_t)(leati_shuffle_at(&p->blocks, group * p->window + number) * p->block + inside % p->block);
 }
 
 int64_t leati_permutation_at(leati_permutation *p, int64_t position) {

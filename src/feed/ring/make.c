@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "feed/ring/copy.h"
+#include "tensor/finite.h"
 #include "tensor/number.h"
 
 #define CACHE_BYTES      ((size_t)32 << 20) /* a common size of the last-level cache */
@@ -135,18 +136,7 @@ static leat_status check_batch(const leat_batch_spec *spec, leat_batch *batch, l
     return LEAT_OK;
 }
 
-/* Returns true if no number in a range is NaN or infinite: in such a number, all bits of the exponent are set.  The
- * loop has no branch, so that the compiler can vectorize it. */
-static bool run_is_finite_f32(const float *x, int64_t count) {
-    uint32_t found = 0;
-    for (int64_t i = 0; i < count; ++i) {
-        uint32_t bits = 0;
-        memcpy(&bits, &x[i], sizeof bits);
-        found |= (bits & 0x7f800000u) == 0x7f800000u;
-    }
-    return !found;
-}
-
+/* As leati_all_finite, for other types. */
 static bool run_is_finite_f64(const double *x, int64_t count) {
     uint64_t found = 0;
     for (int64_t i = 0; i < count; ++i) {
@@ -164,7 +154,8 @@ static bool run_is_finite_f16(const uint16_t *x, int64_t count) {
 }
 
 static bool run_is_finite(const leat_tensor *tensor, int64_t first, int64_t count) {
-    if (tensor->dtype == LEAT_F32) return run_is_finite_f32((const float *)tensor->data + first, count);
+    if (tensor->dtype == LEAT_F32)
+        return leati_all_finite((const float *)tensor->data + first, (size_t)count);
     if (tensor->dtype == LEAT_F64) return run_is_finite_f64((const double *)tensor->data + first, count);
     if (tensor->dtype == LEAT_F16) return run_is_finite_f16((const uint16_t *)tensor->data + first, count);
     return true;

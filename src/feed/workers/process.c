@@ -203,8 +203,8 @@ static void sleep_until_ended(int pidfd) {
 }
 
 /* Waits for the end of the helper, which kills workers that do not exit.  Kills the helper and its workers if it is
- * stopped, or takes longer than it may.  Time during which this process is stopped does not
- * count.  Returns the result of waitpid. */
+ * stopped, or takes longer than it may.  Time during which this process is stopped does not count.  Returns the result
+ * of waitpid. */
 static pid_t await_helper(const leati_helper *helper, int *status) {
     leati_patience patience = {0};
     int64_t stopped_ns = 0;

@@ -56,10 +56,10 @@ leati_optimizer_weight leati_optimizer_weight_at(const leat_model *model, int in
 /* Copies weight `index` to out, which must have room for it.  Errors: LEAT_ENOTSUP other ranks have it. */
 leat_status leati_optimizer_weight_copy(const leat_model *model, int index, void *out, leat_error *err);
 /* Sets weight `index`.  Iterations may have any numeric type.  Errors: LEAT_ESHAPE, LEAT_EDTYPE. */
+leat_status leati_optimizer_weight_set(leat_model *model, int index, const leat_tensor *value,
+                                       leat_error *err);
 /* Returns true if the optimizer has a loss scale and a gradient in the model's slab is not finite: there must be no
  * update.  Then halves the scale. */
 bool leati_model_skips_update(leat_model *model);
-leat_status leati_optimizer_weight_set(leat_model *model, int index, const leat_tensor *value,
-                                       leat_error *err);
 
 #endif

@@ -74,7 +74,7 @@ json_t *leati_loss_scale_config(const leati_loss_scale *scale, json_t *inner) {
 }
 
 bool leati_loss_scale_skips(leati_loss_scale *scale, const float *gradients, size_t count) {
-    if (scale->growth_steps == 0 || leati_all_finite(gradients, count)) return false;
+    if (leati_all_finite(gradients, count)) return false;
     scale->counter = 0;
     scale->value *= 0.5f;
     return true;

@@ -13,8 +13,7 @@
 #include "nn/config/object.h"
 
 typedef struct leati_loss_scale {
-    bool
-        wraps; /* the optimizer was read from a LossScaleOptimizer, whose variables come before its own in files */
+    bool wraps; /* read from a LossScaleOptimizer, whose variables come before the optimizer's in files */
     int64_t growth_steps; /* 0: there is no scale, and no step is skipped */
     double initial;
     float value;     /* the scale of the next step */
@@ -29,8 +28,7 @@ leat_status leati_loss_scale_read(leati_loss_scale *out, leati_object *object, l
  * inner optimizer. */
 json_t *leati_loss_scale_config(const leati_loss_scale *scale, json_t *inner);
 
-/* Returns true if there is a scale and one of the gradients is not finite: the step must not be made.  Then halves the
- * scale. */
+/* Returns true if one of the gradients is not finite: the step must not be made.  Then halves the scale. */
 bool leati_loss_scale_skips(leati_loss_scale *scale, const float *gradients, size_t count);
 
 /* Counts a step that was made, and doubles the scale when it is time. */

@@ -34,10 +34,8 @@ struct leati_trainer {
     leati_arena *arena;        /* on the device, if there is one */
     bool is_auto;              /* each step runs on the host or on the device, where it is faster */
     leati_arena *host_arena;   /* of the steps that run on the host beside a device; NULL: none yet */
-    leati_arena
-        *after[2]; /* of updates after a loss scale, which leave the results in the arenas above alone */
-    uint64_t
-        whole_version; /* the model's version in which a loss scale cannot divide the step; 0: none yet */
+    leati_arena *after[2]; /* as these two, of updates with a loss scale, which keep the gradients' results */
+    uint64_t whole_version;     /* the model's version whose step a loss scale cannot divide; 0: none yet */
     leati_compiled_step *steps; /* most recently used first */
     int threads;                /* 0: all cores */
     leati_kept kept;            /* by the calls on one batch */
