@@ -46,9 +46,6 @@ static leat_status read_whole(leati_array *out, file *f, const char *name, leat_
     out->dtype = tensor.dtype;
     out->swapped = false;
     out->bytes = leat_tensor_bytes(&tensor);
-    if (f->count == LEAT_BATCH_MAX_TENSORS)
-        return leati_fail(err, LEAT_EINVAL, "expected at most %d datasets, received more",
-                          LEAT_BATCH_MAX_TENSORS);
     tensor.data = leati_calloc_huge(out->bytes);
     if (!tensor.data) return leati_fail_memory(err, out->bytes, "a dataset in chunks");
     f->arrays[f->count++] = tensor.data;
@@ -57,15 +54,15 @@ static leat_status read_whole(leati_array *out, file *f, const char *name, leat_
     return leati_h5_read(f->h5, name, &tensor, err);
 }
 
-/* Returns true if there is room in half of the memory, beside the datasets that were read at once. */
-static bool has_room(const file *f, size_t bytes) {
-    const size_t half = f->memory / 2;
-    return bytes <= half - (f->whole < half ? f->whole : half);
+/* Returns the bytes of `memory` that the datasets leave which were read at once.  A dataset without chunks is read
+ * even if it is larger. */
+static size_t left_of(const file *f, size_t memory) {
+    return f->whole < memory ? memory - f->whole : 0;
 }
 
 static leat_status use_chunks(leati_array *out, file *f, leati_h5_chunks *chunks, leat_error *err) {
     if (!f->cache) {
-        const leat_status status = leati_chunk_cache_create(&f->cache, f->memory - f->whole, err);
+        const leat_status status = leati_chunk_cache_create(&f->cache, left_of(f, f->memory), err);
         if (status != LEAT_OK) {
             leati_h5_chunks_close(&chunks);
             return status;
@@ -80,8 +77,12 @@ static leat_status use_chunks(leati_array *out, file *f, leati_h5_chunks *chunks
 static leat_status read_chunked(leati_array *out, file *f, const char *name, leat_error *err) {
     leati_h5_chunks *chunks = NULL;
     leat_tensor tensor;
+    if (f->count + f->cached == LEAT_BATCH_MAX_TENSORS)
+        return leati_fail(err, LEAT_EINVAL, "expected at most %d datasets, received more",
+                          LEAT_BATCH_MAX_TENSORS);
     LEATI_TRY(leati_h5_describe(f->h5, name, &tensor, err));
-    if (!has_room(f, leat_tensor_bytes(&tensor))) LEATI_TRY(leati_h5_chunks_open(&chunks, f->h5, name, err));
+    if (leat_tensor_bytes(&tensor) > left_of(f, f->memory / 2))
+        LEATI_TRY(leati_h5_chunks_open(&chunks, f->h5, name, err));
     return chunks ? use_chunks(out, f, chunks, err) : read_whole(out, f, name, tensor, err);
 }
 
@@ -147,7 +148,7 @@ static int64_t block_of(const file *f) {
 
 /* Checks that the cache has room for the chunks of one sample. */
 static leat_status check_memory(const file *f, leat_error *err) {
-    const size_t least = f->cached > 0 ? chunk_bytes_of(f, 1) : 0, left = f->memory - f->whole;
+    const size_t least = f->cached > 0 ? chunk_bytes_of(f, 1) : 0, left = left_of(f, f->memory);
     if (least <= left) return LEAT_OK;
     return leati_fail(
         err, LEAT_EINVAL,
@@ -171,7 +172,7 @@ static leat_status open_file(leati_columns *columns, file *f, const leati_settin
 static void set_blocks(leat_sequence *out, const file *f) {
     if (!f->cache) return;
     const int64_t rows = block_of(f);
-    const size_t fitting = (f->memory - f->whole) / 2 / chunk_bytes_of(f, rows);
+    const size_t fitting = left_of(f, f->memory) / 2 / chunk_bytes_of(f, rows);
     out->block_samples = rows;
     out->blocks_at_once = fitting < 1 ? 1 : fitting > MOST_BLOCKS ? MOST_BLOCKS : (int64_t)fitting;
 }

@@ -135,6 +135,16 @@ static void the_memory_says_what_is_read_at_once(void **state) {
     assert_int_equal(leat_source_open(&s, sizeof s, "h5:c.h5?memory=much", NULL, &err), LEAT_EINVAL);
 }
 
+static void as_many_datasets_as_a_batch_has(void **state) {
+    (void)state;
+    char spec[128] = "h5:c.h5?memory=8000&inputs=x";
+    leat_sequence s;
+    leat_error err = {0};
+    for (int i = 1; i <= LEAT_BATCH_MAX_TENSORS; ++i) strcat(spec, ",x");
+    assert_int_equal(leat_source_open(&s, sizeof s, spec, NULL, &err), LEAT_EINVAL);
+    assert_non_null(strstr(err.message, "at most 32"));
+}
+
 /* Returns a number that stands for all bytes of two passes, in order; *pass_sum is that of the targets of one pass. */
 static uint64_t stream_of(const char *spec, int workers, bool processes, leat_shuffle shuffle,
                           int64_t group) {
@@ -226,6 +236,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(samples_are_read_in_any_order),
         cmocka_unit_test(the_memory_says_what_is_read_at_once),
+        cmocka_unit_test(as_many_datasets_as_a_batch_has),
         cmocka_unit_test(the_stream_does_not_depend_on_the_workers),
         cmocka_unit_test(a_damaged_chunk_fails_its_samples_alone), /* last: it damages the file */
     };
