@@ -83,8 +83,8 @@ static const cli_use fit_uses[] = {
 
 static const cli_use evaluate_uses[] = {MUST(DATA), MAY(LOSS), MAY(METRICS), MAY(NO_COMPILE), PASS_USES};
 
-static const cli_use predict_uses[] = {MUST(DATA), MUST(OUTPUT), MAY(INPUT_LAYER), MAY(OUTPUT_LAYER),
-                                       PASS_USES};
+static const cli_use predict_uses[] = {MUST(DATA),        MUST(OUTPUT),        MAY(INPUT_LAYER),
+                                       MAY(OUTPUT_LAYER), MAY(WEIGHTS_FORMAT), PASS_USES};
 
 /* Options that bench and trace share. */
 #define FEED_USES                                                                                            \
@@ -198,10 +198,16 @@ const cli_command cli_commands[] = {
      "of the same layer.  Targets in the data are ignored.\n"
      "\n"
      "With --output-layer the predictions are the outputs of inner layers; with --input-layer the data is "
-     "what an inner layer reads.",
+     "what an inner layer reads.\n"
+     "\n"
+     "With --weights-format bf16 or int8 the predictions are those of a predictor that keeps smaller weights "
+     "(leat_predictor_options.weights_format in C).  The command then says how much they differ from those "
+     "with "
+     "f32 weights, and how long a sample takes with each.",
      "leat predict run/model.h5 --data npy:x.npy --output y.npy\n"
      "leat predict two_heads.h5 --data npz:x.npz --output y.npz --workers 2\n"
-     "leat predict resnet50.h5 --data npz:x.npz --output features.npy --output-layer avg_pool",
+     "leat predict resnet50.h5 --data npz:x.npz --output features.npy --output-layer avg_pool\n"
+     "leat predict run/model.h5 --data npy:x.npy --output y.npy --weights-format int8",
      USES(predict_uses), cli_predict},
     {"summary", "MODEL", "print a model's layers, shapes and numbers of parameters",
      "Prints Keras's table on standard output; with --json, an object with the same content.\n"

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "cli/commands/commands.h"
+#include "cli/commands/predict_narrow.h"
 #include "cli/options/feed_options.h"
 #include "cli/options/parse.h"
 #include "cli/run/json.h"
@@ -94,48 +95,64 @@ static char **output_names(const leat_model *model) {
     return names;
 }
 
-static leat_status write_npz(char *const *names, const leat_predictions *predictions, const char *path,
-                             leat_error *err) {
-    int count = leat_predictions_count(predictions);
-    leat_tensor *tensors = calloc((size_t)count + 1, sizeof *tensors);
-    if (!tensors) return leat_error_set(err, LEAT_ENOMEM, "no memory for a list of %d outputs", count);
-    for (int i = 0; i < count; ++i) tensors[i] = leat_predictions_get(predictions, i);
-    leat_status status = leat_npz_write(path, (const char *const *)names, tensors, count, err);
-    free(tensors);
-    return status;
-}
+/* The predictions that are saved: `tensors` has `count` outputs.  narrow: how smaller weights change them; NULL: the
+ * model's own weights were used. */
+typedef struct results {
+    leat_tensor *tensors;
+    int count;
+    const cli_narrow *narrow;
+} results;
 
-static void print_json(char *const *names, const leat_predictions *predictions, const char *path) {
+static void print_json(char *const *names, const results *r, const cli_arguments *arguments) {
     fputs("{\"output\": ", stdout);
-    cli_json_string(stdout, path);
+    cli_json_string(stdout, arguments->text[CLI_OUTPUT]);
     fputs(", \"shapes\": {", stdout);
-    for (int i = 0; i < leat_predictions_count(predictions); ++i) {
-        leat_tensor tensor = leat_predictions_get(predictions, i);
+    for (int i = 0; i < r->count; ++i) {
+        const leat_tensor *tensor = &r->tensors[i];
         if (i) fputs(", ", stdout);
         cli_json_string(stdout, names[i]);
         fputs(": [", stdout);
-        for (int d = 0; d < tensor.rank; ++d) printf("%s%" PRId64, d ? ", " : "", tensor.shape[d]);
+        for (int d = 0; d < tensor->rank; ++d) printf("%s%" PRId64, d ? ", " : "", tensor->shape[d]);
         putchar(']');
     }
-    puts("}}");
+    putchar('}');
+    if (r->narrow) cli_narrow_print_json(r->narrow, arguments->text[CLI_WEIGHTS_FORMAT], names);
+    puts("}");
 }
 
-static int save(const cli_session *session, const leat_predictions *predictions) {
-    const char *path = session->arguments->text[CLI_OUTPUT];
+static int save(const cli_session *session, const results *r) {
+    const cli_arguments *arguments = session->arguments;
+    const char *path = arguments->text[CLI_OUTPUT];
     leat_error err = {0};
-    leat_tensor first = leat_predictions_get(predictions, 0);
     char **names = output_names(session->model);
+    const bool says = cli_number(arguments, CLI_VERBOSE, 1) > 0;
     leat_status status =
         names ? LEAT_OK : leat_error_set(&err, LEAT_ENOMEM, "no memory for names of outputs");
     if (status == LEAT_OK)
-        status =
-            is_npz(path) ? write_npz(names, predictions, path, &err) : leat_npy_write(path, &first, &err);
-    if (status == LEAT_OK && session->arguments->text[CLI_JSON]) print_json(names, predictions, path);
+        status = is_npz(path) ? leat_npz_write(path, (const char *const *)names, r->tensors, r->count, &err)
+                              : leat_npy_write(path, &r->tensors[0], &err);
+    if (status == LEAT_OK && arguments->text[CLI_JSON]) print_json(names, r, arguments);
+    if (status == LEAT_OK && says && r->narrow)
+        cli_narrow_say(r->narrow, arguments->text[CLI_WEIGHTS_FORMAT], names);
     free_names(names);
     if (status != LEAT_OK) return cli_fail(session, &err);
-    if (cli_number(session->arguments, CLI_VERBOSE, 1) > 0)
-        cli_say("saved %s: %" PRId64 " sample%s\n", path, first.shape[0], first.shape[0] == 1 ? "" : "s");
+    const int64_t samples = r->tensors[0].shape[0];
+    if (says) cli_say("saved %s: %" PRId64 " sample%s\n", path, samples, samples == 1 ? "" : "s");
     return CLI_SUCCESS;
+}
+
+static int save_predictions(const cli_session *session, const leat_predictions *predictions) {
+    leat_error err = {0};
+    results r = {.count = leat_predictions_count(predictions)};
+    r.tensors = calloc((size_t)r.count + 1, sizeof *r.tensors);
+    if (!r.tensors) {
+        leat_error_set(&err, LEAT_ENOMEM, "no memory for a list of %d outputs", r.count);
+        return cli_fail(session, &err);
+    }
+    for (int i = 0; i < r.count; ++i) r.tensors[i] = leat_predictions_get(predictions, i);
+    int code = save(session, &r);
+    free(r.tensors);
+    return code;
 }
 
 /* All ranks have all predictions; rank 0 writes them. */
@@ -153,9 +170,38 @@ static int predict(cli_session *session, const cli_ranks *ranks) {
     else if (status != LEAT_OK)
         code = cli_fail(session, &err);
     else if (cli_ranks_leads(ranks))
-        code = save(session, predictions);
+        code = save_predictions(session, predictions);
     leat_predictions_destroy(&predictions);
     return code;
+}
+
+static int predict_narrow(cli_session *session) {
+    cli_narrow run = {0};
+    int code = cli_narrow_predict(&run, session);
+    if (code == CLI_SUCCESS)
+        code = save(session, &(results){.tensors = run.outputs, .count = run.output_count, .narrow = &run});
+    cli_narrow_free(&run);
+    return code;
+}
+
+/* Checks the options that --weights-format excludes. */
+static int check_format(const char *command, const cli_arguments *arguments, const cli_ranks *ranks) {
+    const char *device = arguments->text[CLI_DEVICE];
+    leat_weights_format format = LEAT_WEIGHTS_F32;
+    leat_error err = {0};
+    if (!arguments->text[CLI_WEIGHTS_FORMAT]) return CLI_SUCCESS;
+    if (leat_weights_format_parse(&format, arguments->text[CLI_WEIGHTS_FORMAT], &err) != LEAT_OK) {
+        cli_say("leat %s: --weights-format: %s\ntry: leat %s --help\n", command, err.message, command);
+        return CLI_USAGE;
+    }
+    if (format == LEAT_WEIGHTS_F32) return CLI_SUCCESS;
+    if (device && strcmp(device, "cpu") != 0) return cli_exclusive(command, "--weights-format", "--device");
+    if (!ranks->dist) return CLI_SUCCESS;
+    cli_say("leat %s: --weights-format predicts sample by sample in one process: start it without mpirun, or "
+            "give "
+            "--dist none\n",
+            command);
+    return CLI_USAGE;
 }
 
 int cli_predict(const cli_arguments *arguments) {
@@ -163,12 +209,14 @@ int cli_predict(const cli_arguments *arguments) {
     cli_ranks ranks = {0};
     int code = cli_feed_options(session.command, arguments, &session.feed_options);
     if (code == CLI_SUCCESS) code = cli_ranks_open(&ranks, session.command, arguments, NULL);
+    if (code == CLI_SUCCESS) code = check_format(session.command, arguments, &ranks);
     if (code == CLI_SUCCESS) code = cli_load(&session, arguments->operands[0], CLI_FOR_PREDICTION);
     if (code == CLI_SUCCESS) code = cli_cut(&session);
     if (code == CLI_SUCCESS) code = cli_ranks_leads(&ranks) ? check_output(&session) : CLI_SUCCESS;
     session.reads_statistics = true;
     if (code == CLI_SUCCESS) code = cli_open_data(&session, &session.data, arguments->text[CLI_DATA]);
-    if (code == CLI_SUCCESS) code = predict(&session, &ranks);
+    if (code == CLI_SUCCESS)
+        code = cli_narrow_wanted(arguments) ? predict_narrow(&session) : predict(&session, &ranks);
     cli_close(&session);
     return cli_ranks_close(&ranks, code);
 }

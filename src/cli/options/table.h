@@ -65,6 +65,9 @@ typedef enum cli_value {
       "compile with the arithmetic of Keras 2.3.1 (keras2) or of current Keras (keras3)")                    \
     X(WEIGHTS, "--weights", CLI_FILE, "FILE", 0, 0, NULL,                                                    \
       "load the weights from this file: .h5 of weights or of a model, .weights.h5 or .safetensors")          \
+    X(WEIGHTS_FORMAT, "--weights-format", CLI_TEXT, "f32|bf16|int8", 0, 0, "f32",                            \
+      "keep the weights of Dense and recurrent layers in bf16 or int8, as a predictor of a program can; "    \
+      "samples are predicted one by one, and compared with predictions with f32 weights")                    \
     X(NO_COMPILE, "--no-compile", CLI_FLAG, NULL, 0, 0, NULL,                                                \
       "leave out the loss, metrics and optimizer that the file of the model has")                            \
     X(INPUT_LAYER, "--input-layer", CLI_TEXT, "NAME,...", 0, 0, NULL,                                        \
