@@ -130,6 +130,14 @@ typedef struct leat_feed_options {
      *  is looked at about ten times a second.  It does not apply to the worker of a generator, whose position would be
      *  lost.  0 (default): no limit. */
     size_t max_worker_memory;
+    /** Cuts each batch into `parts` parts, of which this feed makes those from first_part up to, but not including,
+     *  end_part.  Part p of a batch of N samples has the samples from p * N / parts up to (p + 1) * N / parts, in the
+     *  order of the whole batch; leat_feed_whole says which ones the batch in use has.  If the feed's parts have no
+     *  samples, because N is less than `parts`, it makes one sample of the batch all the same.  The ring has memory for
+     *  the parts alone.  Requires a sequence with independent_samples, and faults.bad_batch LEAT_BAD_BATCH_FAIL,
+     *  since other ranks would not know what is skipped.  With parts the batches are not dealt to ranks: world is 1.
+     *  0 (default): whole batches. */
+    int parts, first_part, end_part;
 } leat_feed_options;
 
 /** The position of a batch in the stream.  Frozen. */
@@ -323,6 +331,12 @@ LEAT_API LEAT_CHECKED leat_status leat_feed_position_get_into(const leat_feed *f
                                                               leat_error *err);
 LEAT_API LEAT_CHECKED leat_status leat_feed_next_position_into(const leat_feed *feed, leat_feed_position *out,
                                                                leat_error *err);
+
+/** Returns the number of samples of the whole batch to which the batch in use belongs: with options.parts, more than
+ *  the batch in use has.
+ *  @param[out] first  The place, in the whole batch, of the first sample of the batch in use; NULL: not wanted.
+ *  @return 0 if no batch is in use. */
+LEAT_API int64_t leat_feed_whole(const leat_feed *feed, int64_t *first);
 
 /** Returns the number of batches of the current pass that this rank gets; LEAT_LENGTH_INFINITE for a generator. */
 LEAT_API int64_t leat_feed_length(const leat_feed *feed);

@@ -132,6 +132,15 @@ typedef struct leat_sequence {
      *  LEAT_SHUFFLE_AUTO then does so.  0 (default): samples are as cheap in any order. */
     int64_t block_samples;
     int64_t blocks_at_once;
+
+    /** A promise, with which several ranks divide the work on each batch, because each makes only the samples of its
+     *  part: `get_samples` makes all samples that it is asked for, and each sample is a function of its number, of the
+     *  pass and of the key of the batch's random numbers, not of the other samples of the batch, of their order, or of
+     *  what `get_samples` has done before.  So a sample does not draw from rng, whose numbers depend on what has been
+     *  drawn before, but from a generator of its own, leat_rng_for(seed, pass, number), or from
+     *  leat_rng_for(rng->key, 0, number) for other numbers in each batch and pass.  `get` makes the same samples as
+     *  `get_samples` of the consecutive numbers.  false (default): each rank makes whole batches. */
+    bool independent_samples;
 } leat_sequence;
 
 /** Zeroes the `size` bytes of *sequence and sets sequence->size.

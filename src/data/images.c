@@ -259,6 +259,12 @@ static void destroy(leati_numbered *source) {
     leati_free(s);
 }
 
+/* A file of the cache is complete only if one process makes all records. */
+static bool may_depend(const images *s) {
+    return s->bad.skipped || s->choices.mix.mode != LEATI_MIX_NONE ||
+           (s->cache && s->cache->building.fd >= 0);
+}
+
 /* ---- Opening ---- */
 
 /* Makes a picture for statistics. */
@@ -375,6 +381,7 @@ leat_status leati_open_images(leat_sequence *out, const leati_spec *spec, const 
         destroy(&s->numbered);
         return status;
     }
+    s->numbered.depends = may_depend(s);
     *out = leati_numbered_sequence(&s->numbered);
     return LEAT_OK;
 }

@@ -255,11 +255,13 @@ leat_status leati_ragged_open(leat_sequence *out, leati_ragged_parts *parts,
         destroy(&r->numbered);
         return status;
     }
+    r->numbered.depends = r->rest.get_samples && !r->rest.independent_samples;
     *out = leati_numbered_sequence(&r->numbered);
     if (!choices->has_buckets) return LEAT_OK;
     out->length = bucket_batches;
     out->get = get_of_bucket;
     out->samples = NULL;
     out->get_samples = NULL;
+    out->independent_samples = false;
     return LEAT_OK;
 }

@@ -99,10 +99,13 @@ static leat_status check(const leat_sequence *whole, double share, int64_t *firs
 }
 
 static leat_sequence sequence_of(part *p, int64_t first, int64_t count) {
-    *p = (part){
-        .numbered = {.spec = p->shared->whole.spec, .samples = count, .make = make, .destroy = destroy},
-        .shared = p->shared,
-        .first = first};
+    *p = (part){.numbered = {.spec = p->shared->whole.spec,
+                             .samples = count,
+                             .depends = !p->shared->whole.independent_samples,
+                             .make = make,
+                             .destroy = destroy},
+                .shared = p->shared,
+                .first = first};
     leat_sequence made = leati_numbered_sequence(&p->numbered);
     made.get = get;
     made.block_samples = p->shared->whole.block_samples;

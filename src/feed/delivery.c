@@ -145,8 +145,9 @@ static void advance(leat_feed *feed, const leati_slot *slot) {
 
 /* Returns the number of samples that the sequence left out of a batch. */
 static int64_t left_out(const leat_feed *feed, const leati_slot *slot, int64_t size) {
-    const int64_t most = feed->service.sequence.spec.batch_size;
+    const int64_t most = feed->service.batch_size;
     const int64_t rest = feed->pass_samples - slot->job.position.index * most;
+    if (feed->service.parts > 0) return 0;
     const int64_t expected = rest < most ? rest : most;
     return expected > size ? expected - size : 0;
 }

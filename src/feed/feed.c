@@ -21,6 +21,13 @@ static leat_status check_generator(const leat_feed *feed, const leat_feed_positi
     return LEAT_OK;
 }
 
+static leat_status check_promise(const leat_feed *feed, leat_error *err) {
+    const leat_sequence *sequence = &feed->service.sequence;
+    if (feed->options.parts == 0 || (sequence->get_samples && sequence->independent_samples)) return LEAT_OK;
+    return leati_fail(err, LEAT_ENOTSUP,
+                      "parts of batches need a sequence with get_samples that promises independent_samples");
+}
+
 /* Checks the configuration of a feed and copies it, before any memory is mapped. */
 static leat_status adopt_config(leat_feed *feed, const leat_feed_config *config, leat_error *err) {
     const leat_feed_options *options = &feed->options;
@@ -30,6 +37,8 @@ static leat_status adopt_config(leat_feed *feed, const leat_feed_config *config,
     LEATI_TRY(leati_sequence_read(config->sequence, &service->sequence, err));
     LEATI_TRY(leati_sequence_check(&service->sequence, err));
     LEATI_TRY(check_generator(feed, &config->at, err));
+    LEATI_TRY(check_promise(feed, err));
+    leati_service_cut(service, options);
     if (options->elastic && service->sequence.spec.tensor_count != 1)
         return leati_fail(err, LEAT_ENOTSUP,
                           "elastic slots need a specification with one tensor, this one has %d",

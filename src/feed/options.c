@@ -68,6 +68,22 @@ static leat_status check_slots(const leat_feed_options *options, leat_error *err
     return LEAT_OK;
 }
 
+static leat_status check_parts(const leat_feed_options *options, leat_error *err) {
+    LEATI_TRY(check_range("parts", options->parts, 0, 1 << 20, err));
+    if (options->parts == 0) return LEAT_OK;
+    LEATI_TRY(check_range("first_part", options->first_part, 0, options->parts - 1, err));
+    LEATI_TRY(check_range("end_part", options->end_part, options->first_part, options->parts, err));
+    if (options->world > 1)
+        return leati_fail(err, LEAT_EINVAL,
+                          "parts is %d and world is %d: either each rank gets a part of each batch, or whole "
+                          "batches are dealt to the ranks",
+                          options->parts, options->world);
+    if (options->faults.bad_batch == LEAT_BAD_BATCH_FAIL) return LEAT_OK;
+    return leati_fail(err, LEAT_ENOTSUP,
+                      "bad batches cannot be skipped by a feed of parts of batches: the feeds of the other "
+                      "parts would not know it");
+}
+
 static leat_status check_helper(const leat_feed_options *options, leat_error *err) {
     if (options->helper_data_bytes > 0 && !options->helper_data)
         return leati_fail(err, LEAT_EINVAL, "helper_data is NULL, expected %zu bytes",
@@ -90,6 +106,7 @@ leat_status leati_feed_options_check(const leat_feed_options *options, leat_erro
     LEATI_TRY(check_range("passes", options->passes, 0, INT64_MAX, err));
     LEATI_TRY(check_range("spin_us", options->spin_us, -1, INT64_MAX, err));
     LEATI_TRY(check_slots(options, err));
+    LEATI_TRY(check_parts(options, err));
     LEATI_TRY(check_helper(options, err));
     LEATI_TRY(check_descriptors(options, err));
     return check_faults(options, err);

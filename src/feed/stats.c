@@ -104,6 +104,15 @@ int leat_feed_depths(const leat_feed *feed, leat_feed_depth *out, int capacity) 
     return count;
 }
 
+int64_t leat_feed_whole(const leat_feed *feed, int64_t *first) {
+    if (first) *first = 0;
+    if (!feed || !feed->in_use) return 0;
+    if (feed->service.parts == 0) return feed->in_use->batch.size;
+    const leati_extent extent = leati_service_extent(&feed->service, &feed->in_use->job);
+    if (first) *first = extent.first;
+    return extent.whole;
+}
+
 int64_t leati_feed_sample(const leat_feed *feed, int64_t place) {
     return feed->in_use ? leati_service_sample(&feed->service, &feed->in_use->job, place) : -1;
 }

@@ -31,8 +31,9 @@ leat_status leati_stream_check_process(const leat_feed *feed, leat_error *err) {
 /* ---- passes ---- */
 
 /* Returns the number of samples of a pass; 0 if it is not known. */
-static int64_t count_samples(const leat_sequence *sequence, int64_t length) {
-    const int64_t most = sequence->spec.batch_size;
+static int64_t count_samples(const leati_service *service, int64_t length) {
+    const leat_sequence *sequence = &service->sequence;
+    const int64_t most = service->batch_size;
     if (!sequence->get_samples || length == LEAT_LENGTH_INFINITE) return 0;
     const int64_t samples = sequence->samples(sequence->user);
     return samples >= 1 && (samples - 1) / most + 1 == length ? samples : 0;
@@ -40,12 +41,12 @@ static int64_t count_samples(const leat_sequence *sequence, int64_t length) {
 
 static leat_status check_samples(const leat_feed *feed, int64_t pass, int64_t length, int64_t samples,
                                  leat_error *err) {
-    int64_t batch_size = feed->service.sequence.spec.batch_size;
+    int64_t batch_size = feed->service.batch_size;
     if (samples >= 1 && (samples - 1) / batch_size + 1 == length) return LEAT_OK;
     return leati_fail(
         err, LEAT_EINVAL,
-        "pass %lld has %lld samples and %lld batches of %lld: for shuffling by samples, the samples must "
-        "fill exactly this number of batches",
+        "pass %lld has %lld samples and %lld batches of %lld: for shuffling by samples, and for parts of "
+        "batches, the samples must fill exactly this number of batches",
         (long long)pass, (long long)samples, (long long)length, (long long)batch_size);
 }
 
@@ -56,6 +57,9 @@ static leat_status check_length(const leat_feed *feed, int64_t pass, int64_t len
     if (length == LEAT_LENGTH_INFINITE && feed->service.rule.shuffle != LEAT_SHUFFLE_NONE &&
         feed->options.shuffle != LEAT_SHUFFLE_AUTO)
         return leati_fail(err, LEAT_ENOTSUP, "an infinite sequence cannot be shuffled");
+    if (length == LEAT_LENGTH_INFINITE && feed->service.parts > 0)
+        return leati_fail(err, LEAT_ENOTSUP,
+                          "the batches of an infinite sequence cannot be made in parts: it has no samples");
     return LEAT_OK;
 }
 
@@ -66,9 +70,10 @@ leat_status leati_stream_start_pass(leat_feed *feed, int64_t pass, leat_error *e
     LEATI_TRY(check_length(feed, pass, length, err));
     if (length == LEAT_LENGTH_INFINITE) rule->shuffle = LEAT_SHUFFLE_NONE;
     rule->by_samples = rule->by_samples && length != LEAT_LENGTH_INFINITE;
-    feed->samples = rule->by_samples ? sequence->samples(sequence->user) : 0;
-    feed->pass_samples = count_samples(sequence, length);
-    if (rule->by_samples) LEATI_TRY(check_samples(feed, pass, length, feed->samples, err));
+    const bool needs_samples = rule->by_samples || feed->service.parts > 0;
+    feed->samples = needs_samples ? sequence->samples(sequence->user) : 0;
+    feed->pass_samples = count_samples(&feed->service, length);
+    if (needs_samples) LEATI_TRY(check_samples(feed, pass, length, feed->samples, err));
     feed->pass = pass;
     feed->ordinal = 0;
     leati_order_start(&feed->order, rule, pass, length);

@@ -220,6 +220,8 @@ leat_status leati_combined_finish(leati_combined *c, leat_status status, leat_se
         leati_combined_free(c);
         return status;
     }
+    for (int i = 0; i < c->part_count; ++i)
+        c->own.depends = c->own.depends || !c->parts[i].independent_samples;
     c->own.make = make;
     c->own.destroy = destroy;
     leat_sequence made = leati_numbered_sequence(&c->own);

@@ -87,6 +87,7 @@ leat_sequence leati_numbered_sequence(leati_numbered *source) {
     made.samples = samples;
     made.get_samples = get_samples;
     made.destroy = destroy;
+    made.independent_samples = !source->depends;
     return made;
 }
 

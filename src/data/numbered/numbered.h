@@ -15,6 +15,7 @@ typedef struct leati_numbered leati_numbered;
 struct leati_numbered {
     leat_batch_spec spec;
     int64_t samples; /* of a pass */
+    bool depends;    /* samples depend on each other or may be left out, against independent_samples */
     /* Makes the samples with these numbers; batch->size is `count`, and smaller afterwards if samples are left out. */
     leat_status (*make)(leati_numbered *source, const int64_t *numbers, int64_t count, leat_rng *rng,
                         leat_batch *batch, leat_error *err);

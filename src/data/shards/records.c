@@ -357,6 +357,7 @@ leat_status leati_records_finish(leat_sequence *out, leati_records *records,
         leati_records_destroy(records);
         return status;
     }
+    records->numbered.depends = records->bad.skipped;
     *out = leati_numbered_sequence(&records->numbered);
     return LEAT_OK;
 }

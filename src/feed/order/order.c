@@ -177,7 +177,7 @@ int64_t leati_order_sample(const leati_order_rule *rule, int64_t pass, int64_t s
                            int64_t batch, int64_t place) {
     const int64_t position = batch * batch_size + place;
     leati_permutation permutation = {0};
-    if (samples == 0 || position >= samples) return position;
+    if (!rule->by_samples || position >= samples) return position;
     leati_permutation_init(&permutation, rule, pass, samples);
     return leati_permutation_at(&permutation, position);
 }

@@ -46,7 +46,7 @@ int64_t leati_permutation_at(leati_permutation *permutation, int64_t position);
 void leati_permutation_range(leati_permutation *permutation, int64_t first, int64_t count, int64_t *out);
 
 /* Returns the number, in the data, of the sample at `place` of a batch.  `samples` is the number of samples of the pass
- * if they are shuffled, otherwise 0. */
+ * if they are shuffled. */
 int64_t leati_order_sample(const leati_order_rule *rule, int64_t pass, int64_t samples, int64_t batch_size,
                            int64_t batch, int64_t place);
 

@@ -59,7 +59,7 @@ leat_status leati_maker_init(leati_maker *maker, leati_service *service, leat_er
             return leati_fail_memory(err, (size_t)ring->place_count * sizeof *maker->entered,
                                      "a worker's places");
     }
-    if (!service->rule.by_samples) return LEAT_OK;
+    if (!service->rule.by_samples && service->parts == 0) return LEAT_OK;
     size_t count = (size_t)service->sequence.spec.batch_size;
     maker->numbers = leati_calloc(count, sizeof *maker->numbers);
     if (maker->numbers) return LEAT_OK;
@@ -233,17 +233,21 @@ static void follow_state(leati_maker *maker) {
 }
 
 static leat_status get_samples(leati_maker *maker, leati_slot *slot, leat_rng *rng, leat_error *err) {
-    const leat_sequence *sequence = &maker->service->sequence;
+    static const leati_order_rule in_order = {.shuffle = LEAT_SHUFFLE_NONE};
+    const leati_service *service = maker->service;
+    const leat_sequence *sequence = &service->sequence;
     const leati_job *job = &slot->job;
     if (maker->pass != job->position.pass || maker->samples != job->samples) {
-        leati_permutation_init(&maker->permutation, &maker->service->rule, job->position.pass, job->samples);
+        const leati_order_rule *rule = service->rule.by_samples ? &service->rule : &in_order;
+        leati_permutation_init(&maker->permutation, rule, job->position.pass, job->samples);
         maker->pass = job->position.pass;
         maker->samples = job->samples;
     }
-    int64_t most = sequence->spec.batch_size, first = job->position.index * most, left = job->samples - first;
-    slot->batch.size = left < most ? left : most;
+    const leati_extent extent = leati_service_extent(service, job);
+    slot->batch.size = extent.count;
     for (int i = 0; i < slot->batch.tensor_count; ++i) slot->batch.tensors[i].shape[0] = slot->batch.size;
-    leati_permutation_range(&maker->permutation, first, slot->batch.size, maker->numbers);
+    leati_permutation_range(&maker->permutation, job->position.index * service->batch_size + extent.first,
+                            extent.count, maker->numbers);
     return sequence->get_samples(sequence->user, maker->numbers, slot->batch.size, rng, &slot->batch, err);
 }
 

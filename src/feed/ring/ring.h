@@ -24,8 +24,9 @@ enum { LEATI_SLOT_FREE = 0, LEATI_SLOT_OPEN = 1, LEATI_SLOT_READY = 2, LEATI_SLO
 /* The batch for which a slot is opened. */
 typedef struct leati_job {
     uint64_t ticket;
-    int64_t length;  /* number of batches of the pass for this rank */
-    int64_t samples; /* number of samples of the pass; 0 if samples are not shuffled */
+    int64_t length; /* number of batches of the pass for this rank */
+    /* number of samples of the pass; 0: samples are not shuffled and batches not cut, so that `get` makes the batch */
+    int64_t samples;
     leat_feed_position position;
 } leati_job;
 

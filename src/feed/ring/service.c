@@ -162,10 +162,36 @@ void leati_service_unmap(leati_service *service) {
     service->ring = (leati_ring){0};
 }
 
+/* Part p of a batch of N samples begins at p * N / parts.  The largest number of samples is that of the division rounded
+ * up. */
+void leati_service_cut(leati_service *service, const leat_feed_options *options) {
+    service->batch_size = service->sequence.spec.batch_size;
+    service->parts = options->parts;
+    service->first_part = options->first_part;
+    service->end_part = options->end_part;
+    if (service->parts == 0 || service->batch_size < 1) return;
+    const int64_t mine = (service->end_part - service->first_part) * service->batch_size;
+    const int64_t most = (mine + service->parts - 1) / service->parts;
+    service->sequence.spec.batch_size = most > 0 ? most : 1;
+}
+
+leati_extent leati_service_extent(const leati_service *service, const leati_job *job) {
+    const int64_t left = job->samples - job->position.index * service->batch_size;
+    leati_extent extent = {.whole = left < service->batch_size ? left : service->batch_size};
+    extent.count = extent.whole;
+    if (service->parts == 0) return extent;
+    extent.first = service->first_part * extent.whole / service->parts;
+    extent.count = service->end_part * extent.whole / service->parts - extent.first;
+    if (extent.count > 0) return extent;
+    if (extent.first == extent.whole) --extent.first;
+    extent.count = 1;
+    return extent;
+}
+
 int64_t leati_service_sample(const leati_service *service, const leati_job *job, int64_t place) {
-    const leat_sequence *sequence = &service->sequence;
-    if (!sequence->get_samples) return -1;
-    return leati_order_sample(&service->rule, job->position.pass, job->samples, sequence->spec.batch_size,
+    if (!service->sequence.get_samples) return -1;
+    if (service->parts > 0) place += leati_service_extent(service, job).first;
+    return leati_order_sample(&service->rule, job->position.pass, job->samples, service->batch_size,
                               job->position.index, place);
 }
 

@@ -9,9 +9,17 @@
 
 #define LEATI_MAX_QUEUE_SIZE (1 << 20)
 
+/* The samples of a batch that a feed makes. */
+typedef struct leati_extent {
+    int64_t whole;        /* samples of the whole batch */
+    int64_t first, count; /* in the whole batch */
+} leati_extent;
+
 typedef struct leati_service {
     leati_ring ring;
-    leat_sequence sequence;
+    leat_sequence sequence;          /* spec.batch_size is what a slot holds: the feed's parts of a batch */
+    int64_t batch_size;              /* of whole batches */
+    int parts, first_part, end_part; /* from the options; parts 0: whole batches */
     leati_order_rule rule;
     leat_faults faults;
     int max_queue_size;       /* from the options, or as many batches as options.memory holds */
@@ -41,6 +49,12 @@ leat_status leati_service_back(const leati_ring *ring, uint32_t place, size_t by
 
 /* Returns the number of bytes of memory that the ring has. */
 size_t leati_service_bytes(const leati_service *service);
+
+/* Sets the parts and the sizes from the options and the sequence, which is set. */
+void leati_service_cut(leati_service *service, const leat_feed_options *options);
+
+/* Returns which samples of the job's batch are made; job->samples is known. */
+leati_extent leati_service_extent(const leati_service *service, const leati_job *job);
 
 /* Returns the number, in the data, of the sample at `place` of the job's batch; -1 if the sequence has no
  * get_samples. */
