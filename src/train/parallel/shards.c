@@ -108,7 +108,7 @@ leati_share leati_shards_begin(leati_shards *s) {
 static size_t begin_gather(leati_shards *s, char *weights) {
     const size_t block = s->shares[0].end;
     for (int i = 0; i < s->dist->size; ++i)
-        if (s->shares[i].from != (size_t)i * block) return 0;
+        if (s->shares[i].from != (size_t)i * block || s->shares[i].end < s->shares[i].from + block) return 0;
     if (block == 0 || block > INT_MAX) return 0;
     begin(s, (leati_dist_request){.op = LEATI_DIST_ALL_GATHER, .data = weights, .bytes = block});
     return block;
