@@ -29,6 +29,7 @@ typedef enum leati_slab {
     LEATI_SLAB_SLOT3,
     LEATI_SLAB_SLOT4,
     LEATI_SLAB_SCALARS, /* f32 numbers that the caller writes before a run, for example the learning rate */
+    LEATI_SLAB_ROWS,    /* sums over the rows of gradients, which parts of a batch add up beside gradients */
     LEATI_SLAB_COUNT
 } leati_slab;
 

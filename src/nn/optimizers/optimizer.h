@@ -185,8 +185,22 @@ void leati_optimizer_accumulate(const leati_optimizer *optimizer, leati_graph *g
 /* Returns the first trainable weight with a gradient that is a list of rows which the update reads; -1: none. */
 int32_t leati_optimizer_reads_rows(const leati_optimizer *optimizer, const leati_graph *graph,
                                    const leati_weights *weights, const leati_value *gradients);
+/* Several ranks: the update reads sums over the rows, which parts of a batch add up in LEATI_SLAB_ROWS. */
+
+/* Writes which gradients are lists of rows that the update reads to `has_rows` (trainable_count), and returns the bytes
+ * of LEATI_SLAB_ROWS for them; 0: the update reads no rows. */
+size_t leati_optimizer_find_rows(const leati_optimizer *optimizer, const leati_graph *graph,
+                                 const leati_weights *weights, const leati_value *gradients, bool *has_rows);
+/* Adds the ops that store the sums over the rows of these gradients, which belong to a part of a batch.  With clipvalue,
+ * also replaces the gradients by the sums of their clipped rows. */
+void leati_optimizer_lower_rows(const leati_optimizer *optimizer, leati_graph *graph,
+                                const leati_weights *weights, const leati_value *gradients);
+/* Returns why the update cannot be separated from the rows; NULL: it can. */
+const char *leati_optimizer_keeps_rows(const leati_optimizer *optimizer);
+
 /* Adds the ops of clipping and, for a share of the trainable weights, of the update and of the moving average.
- * `gradients` has the values that were stored to LEATI_SLAB_GRADIENTS, one per trainable weight. */
+ * `gradients` has the values that were stored to LEATI_SLAB_GRADIENTS, one per trainable weight; NULL: they were stored
+ * by another program, and sums over rows by leati_optimizer_lower_rows. */
 leat_status leati_optimizer_lower(const leati_optimizer *optimizer, leati_graph *graph,
                                   const leati_weights *weights, const leati_value *gradients,
                                   const leati_share *share, leat_error *err);

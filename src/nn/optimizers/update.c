@@ -17,7 +17,10 @@ typedef struct context {
     const leati_optimizer *optimizer;
     leati_graph *graph;
     const leati_weights *weights;
-    leati_value *rows;   /* per trainable weight: its gradient, if that is a list of rows, or LEATI_NONE */
+    leati_value *
+        rows; /* per trainable weight: its gradient, if that is a list of rows in this graph, or LEATI_NONE */
+    const bool
+        *summed; /* per trainable weight: the sums over its rows are in LEATI_SLAB_ROWS; NULL: none is */
     leati_update update; /* `powers` and `ranges` are owned */
 } context;
 
@@ -53,9 +56,9 @@ static bool is_sum(const leati_node *node) {
 }
 
 /* True if the gradient is a sum of lookups' gradients and of nothing else. */
-static bool has_rows(const leati_graph *graph, leati_value gradient) {
+static bool has_rows_of(const leati_graph *graph, leati_value gradient) {
     const leati_node *node = producer_of(graph, gradient);
-    if (is_sum(node)) return has_rows(graph, node->inputs[0]) && has_rows(graph, node->inputs[1]);
+    if (is_sum(node)) return has_rows_of(graph, node->inputs[0]) && has_rows_of(graph, node->inputs[1]);
     return node && node->op == LEATI_OP_GATHER_BWD;
 }
 
@@ -108,28 +111,86 @@ int32_t leati_optimizer_reads_rows(const leati_optimizer *optimizer, const leati
                                    const leati_weights *weights, const leati_value *gradients) {
     const bool reads = rows_matter(optimizer) && (adds_powers(optimizer) || !clips_sums(optimizer));
     for (int32_t i = 0; reads && i < weights->trainable_count; ++i)
-        if (has_rows(graph, gradients[i])) return i;
+        if (has_rows_of(graph, gradients[i])) return i;
     return -1;
+}
+
+/* ---- Sums over rows in their slab: the sums of squares, one number per trainable weight, then the powers ---- */
+
+static bool stores_powers(const leati_optimizer *optimizer) {
+    return adds_powers(optimizer) && !isgreater(optimizer->config.global_clipnorm, 0.0);
+}
+
+static bool stores_squares(const leati_optimizer *optimizer) {
+    const leati_optimizer_config *config = &optimizer->config;
+    return (isgreater(config->clipnorm, 0.0) && optimizer->clips_each) ||
+           isgreater(config->global_clipnorm, 0.0);
+}
+
+/* Returns where the powers of a weight begin; for the number of weights, the size of the slab. */
+static size_t powers_at(const leati_optimizer *optimizer, const leati_weights *weights, const bool *has_rows,
+                        int32_t weight) {
+    size_t at = leati_align((size_t)weights->trainable_count * sizeof(float));
+    for (int32_t i = 0; i < weight && stores_powers(optimizer); ++i)
+        if (has_rows[i]) at += leati_align(leati_desc_bytes(&weights->entries[i]->desc));
+    return at;
+}
+
+static leati_value stored_squares(const context *c, int32_t weight) {
+    const leati_desc number = leati_desc_make(LEAT_F32, 0, NULL);
+    return leati_graph_state(c->graph, LEATI_SLAB_ROWS, (size_t)weight * sizeof(float), &number);
+}
+
+static leati_value stored_powers(const context *c, int32_t weight) {
+    return leati_graph_state(c->graph, LEATI_SLAB_ROWS,
+                             powers_at(c->optimizer, c->weights, c->summed, weight),
+                             &c->weights->entries[weight]->desc);
+}
+
+static bool is_summed(const context *c, int32_t weight) {
+    return c->summed && c->summed[weight];
+}
+
+size_t leati_optimizer_find_rows(const leati_optimizer *optimizer, const leati_graph *graph,
+                                 const leati_weights *weights, const leati_value *gradients, bool *has_rows) {
+    const bool any = leati_optimizer_reads_rows(optimizer, graph, weights, gradients) >= 0;
+    for (int32_t i = 0; i < weights->trainable_count; ++i)
+        has_rows[i] = any && has_rows_of(graph, gradients[i]);
+    return any ? powers_at(optimizer, weights, has_rows, weights->trainable_count) : 0;
+}
+
+const char *leati_optimizer_keeps_rows(const leati_optimizer *optimizer) {
+    const leati_optimizer_config *config = &optimizer->config;
+    if (optimizer->scale.growth_steps > 0) return "a scaled loss";
+    if (!optimizer->as_keras3 && isgreater(config->clipvalue, 0.0) && isgreater(config->clipnorm, 0.0))
+        return "clipvalue beside clipnorm";
+    return NULL;
 }
 
 /* Finds the gradients that are lists of rows, where that makes a difference. */
 static void find_rows(context *c, const leati_value *gradients) {
-    bool matters = rows_matter(c->optimizer);
+    bool matters = gradients && rows_matter(c->optimizer);
+    c->summed = gradients ? NULL : c->weights->has_rows;
     for (int32_t i = 0; i < c->weights->trainable_count; ++i) {
-        bool rows = matters && has_rows(c->graph, gradients[i]);
+        bool rows = matters && has_rows_of(c->graph, gradients[i]);
         c->rows[i] = rows ? gradients[i] : LEATI_NONE;
         c->update.powers[i] = LEATI_NONE;
     }
 }
 
-static void sum_powers(context *c) {
+static leati_value powers_of_rows(const context *c, leati_value gradient) {
     static const leati_eltwise functions[] = {[LEATI_POWERS_SQUARE] = {.function = LEATI_FN_SQUARE},
                                               [LEATI_POWERS_ABSOLUTE] = {.function = LEATI_FN_ABS}};
-    bool has_powers = c->optimizer->as_keras3 && !c->optimizer->adds_rows;
-    leati_powers powers = has_powers ? c->optimizer->type->powers : LEATI_POWERS_NONE;
-    for (int32_t i = 0; powers != LEATI_POWERS_NONE && i < c->weights->trainable_count; ++i)
+    return sum_of_rows(c->graph, gradient, &functions[c->optimizer->type->powers]);
+}
+
+static void sum_powers(context *c) {
+    for (int32_t i = 0; adds_powers(c->optimizer) && i < c->weights->trainable_count; ++i) {
         if (c->rows[i] != LEATI_NONE)
-            c->update.powers[i] = sum_of_rows(c->graph, c->rows[i], &functions[powers]);
+            c->update.powers[i] = powers_of_rows(c, c->rows[i]);
+        else if (is_summed(c, i))
+            c->update.powers[i] = stored_powers(c, i);
+    }
 }
 
 /* ---- Clipping ---- */
@@ -147,6 +208,7 @@ static leati_value squared_norm(leati_graph *graph, leati_value gradients) {
 }
 
 static leati_value squared_norm_of(const context *c, int32_t weight) {
+    if (is_summed(c, weight)) return stored_squares(c, weight);
     if (c->rows[weight] == LEATI_NONE) return squared_norm(c->graph, gradient_of(c, weight));
     leati_value squares = squares_of_rows(c->graph, c->rows[weight]);
     return leati_reduce_all(c->graph, LEATI_REDUCE_SUM, squares);
@@ -175,7 +237,7 @@ static leati_value whole_norm(const context *c, leati_value gradients) {
     leati_value sum = LEATI_NONE;
     bool adds_first = !isgreater(c->optimizer->config.global_clipnorm, 0.0), any_rows = false;
     for (int32_t i = 0; !adds_first && i < c->weights->trainable_count; ++i)
-        any_rows |= c->rows[i] != LEATI_NONE;
+        any_rows |= c->rows[i] != LEATI_NONE || is_summed(c, i);
     if (!any_rows) return squared_norm(c->graph, gradients);
     for (int32_t i = 0; i < c->weights->trainable_count; ++i) {
         leati_value term = squared_norm_of(c, i);
@@ -192,17 +254,36 @@ static leati_value clip_whole_norm(const context *c, float limit) {
     return factor;
 }
 
+/* Replaces a gradient by the sum of its clipped rows, which are multiplied by `factor` before, and returns the sum. */
+static leati_value clip_rows(const context *c, int32_t weight, leati_value rows, float limit,
+                             leati_value factor) {
+    const leati_eltwise f = {.function = LEATI_FN_CLIP, .a = -limit, .b = limit};
+    rows = sum_of_scaled_rows(c->graph, rows, factor, &f);
+    leati_graph_store(c->graph, gradient_of(c, weight), rows);
+    return rows;
+}
+
+/* Clips the gradients between the sums of rows that are clipped already. */
+static void clip_between_rows(const context *c, float limit) {
+    size_t from = 0;
+    for (int32_t i = 0; i <= c->weights->trainable_count; ++i) {
+        const bool ends = i == c->weights->trainable_count;
+        if (!ends && !is_summed(c, i)) continue;
+        const size_t end = ends ? c->weights->trainable_bytes : c->weights->entries[i]->offset_bytes;
+        const leati_value some = end > from ? slab_range(c->graph, LEATI_SLAB_GRADIENTS, from,
+                                                         (int64_t)((end - from) / sizeof(float)))
+                                            : LEATI_NONE;
+        if (some != LEATI_NONE) leati_graph_store(c->graph, some, leati_clip(c->graph, some, -limit, limit));
+        if (!ends) from = end + leati_align(leati_desc_bytes(&c->weights->entries[i]->desc));
+    }
+}
+
 /* Clips lists of rows row by row, and everything else in one node.  The gradients are already multiplied by `factor`,
  * which may be LEATI_NONE; the rows are not. */
 static void clip_values(context *c, float limit, leati_value factor) {
-    const leati_eltwise f = {.function = LEATI_FN_CLIP, .a = -limit, .b = limit};
-    leati_value gradients = whole_slab(c->graph, LEATI_SLAB_GRADIENTS, c->weights);
-    leati_graph_store(c->graph, gradients, leati_clip(c->graph, gradients, -limit, limit));
-    for (int32_t i = 0; i < c->weights->trainable_count; ++i) {
-        if (c->rows[i] == LEATI_NONE) continue;
-        c->rows[i] = sum_of_scaled_rows(c->graph, c->rows[i], factor, &f);
-        leati_graph_store(c->graph, gradient_of(c, i), c->rows[i]);
-    }
+    clip_between_rows(c, limit);
+    for (int32_t i = 0; i < c->weights->trainable_count; ++i)
+        if (c->rows[i] != LEATI_NONE) c->rows[i] = clip_rows(c, i, c->rows[i], limit, factor);
 }
 
 /* Clips the gradients and sums their powers.  In 2.3.1, clipvalue comes after clipnorm; current Keras has only one of
@@ -243,17 +324,33 @@ static int32_t next_with_powers(const context *c, size_t from) {
     return found;
 }
 
-/* Divides the share into the weights with powers and the ranges between them.  Several ranks have no powers. */
+/* Adds what the share has of a weight with powers, which begins at `begin`, as a range. */
+static void add_range_with_powers(context *c, int32_t weight, size_t from, size_t to) {
+    const leati_weight *entry = c->weights->entries[weight];
+    const int64_t start = (int64_t)((from - entry->offset_bytes) / sizeof(float)),
+                  size = (int64_t)((to - from) / sizeof(float)), all = leati_desc_count(&entry->desc);
+    leati_value powers = c->update.powers[weight];
+    if (size < all)
+        powers = leati_slice_axis(c->graph, leati_reshape(c->graph, powers, 1, &all), 0, start, size);
+    add_range(c, from, to, powers);
+}
+
+/* Divides the share into the weights with powers and the ranges between them. */
 static void make_ranges(context *c) {
-    size_t from = c->update.share.from;
-    for (int32_t i = next_with_powers(c, 0); i >= 0; i = next_with_powers(c, from)) {
+    const leati_share *share = &c->update.share;
+    size_t from = share->from;
+    for (int32_t i = next_with_powers(c, 0); i >= 0;
+         i = next_with_powers(c, c->weights->entries[i]->offset_bytes + 1)) {
         const leati_weight *weight = c->weights->entries[i];
-        size_t end = weight->offset_bytes + leati_desc_bytes(&weight->desc);
-        add_range(c, from, weight->offset_bytes, LEATI_NONE);
-        add_range(c, weight->offset_bytes, end, c->update.powers[i]);
+        size_t begin = weight->offset_bytes, end = begin + leati_desc_bytes(&weight->desc);
+        if (begin < share->from) begin = share->from;
+        if (end > share->end) end = share->end;
+        if (begin >= end) continue;
+        add_range(c, from, begin, LEATI_NONE);
+        add_range_with_powers(c, i, begin, end);
         from = end;
     }
-    add_range(c, from, c->update.share.end, LEATI_NONE);
+    add_range(c, from, share->end, LEATI_NONE);
 }
 
 /* Adds the update of a range as one node. */
@@ -338,6 +435,29 @@ static void lower(context *c) {
     if (type->lower) type->lower(optimizer, c->graph, &c->update, scalars);
     for (int i = 0; !type->lower && i < c->update.range_count; ++i) update_range(c, &c->update.ranges[i]);
     if (optimizer->config.use_ema) update_average(c, extra);
+}
+
+/* Stores the sums over the rows of a gradient. */
+static void store_rows(const context *c, int32_t weight, leati_value rows) {
+    const float limit = (float)c->optimizer->config.clipvalue;
+    if (isgreater(limit, 0.0f)) rows = clip_rows(c, weight, rows, limit, LEATI_NONE);
+    if (stores_squares(c->optimizer)) {
+        leati_value squares = squares_of_rows(c->graph, rows);
+        leati_graph_store(c->graph, stored_squares(c, weight),
+                          leati_reduce_all(c->graph, LEATI_REDUCE_SUM, squares));
+    }
+    if (stores_powers(c->optimizer))
+        leati_graph_store(c->graph, stored_powers(c, weight), powers_of_rows(c, rows));
+}
+
+void leati_optimizer_lower_rows(const leati_optimizer *optimizer, leati_graph *graph,
+                                const leati_weights *weights, const leati_value *gradients) {
+    const context c = {.optimizer = optimizer,
+                       .graph = graph,
+                       .weights = weights,
+                       .summed = weights->has_rows};
+    for (int32_t i = 0; i < weights->trainable_count; ++i)
+        if (is_summed(&c, i)) store_rows(&c, i, gradients[i]);
 }
 
 static leati_share share_or_all(const leati_share *share, const leati_weights *weights) {

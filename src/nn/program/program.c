@@ -27,6 +27,8 @@ typedef struct context {
         compared[LEATI_PROGRAM_MAX_OUTPUTS]; /* the predictions for losses and metrics: (N, 1) for (N) */
     leati_carry *carry;                      /* NULL: none */
     const bool *sequence;                    /* one per input; only with a carry */
+    bool *rows;                              /* for leati_program_find_rows; otherwise NULL */
+    size_t *row_bytes;
 } context;
 
 #define SHAPE_TEXT_BYTES 128
@@ -468,7 +470,7 @@ static void apply_constraints(context *c) {
     }
 }
 
-/* Adds the update by `gradients`, which were stored to their slab. */
+/* Adds the update by `gradients`, which were stored to their slab; NULL: by another program. */
 static leat_status lower_update(context *c, const leati_value *gradients, leat_error *err) {
     const leati_weights *weights = &c->model->weights;
     leati_graph_label(c->graph, "optimizer");
@@ -481,29 +483,29 @@ static leat_status lower_update(context *c, const leati_value *gradients, leat_e
     return leati_graph_check(c->graph, err);
 }
 
-/* An update that reads the rows of an Embedding's gradient cannot be separated from the batch. */
-static leat_status check_rows(context *c, const leati_value *gradients, leat_error *err) {
-    int32_t weight =
-        leati_optimizer_reads_rows(c->model->compiled.optimizer, c->graph, &c->model->weights, gradients);
+/* The second part of a step has no rows of an Embedding's gradient, one for each index of the batch: an update that
+ * reads them needs their sums.  With a loss scale there are none, since the rows are scaled. */
+static leat_status lower_rows(context *c, const leati_value *gradients, leat_error *err) {
+    const leati_optimizer *optimizer = c->model->compiled.optimizer;
+    const leati_weights *weights = &c->model->weights;
+    const int32_t weight = leati_optimizer_reads_rows(optimizer, c->graph, weights, gradients);
+    const char *why = leati_optimizer_keeps_rows(optimizer);
     if (weight < 0) return LEAT_OK;
-    return leati_fail(
-        err, LEAT_ENOTSUP,
-        "weight '%s': clipping and powers of the gradient's rows, one for each index of the batch, are "
-        "not supported with several ranks: use the arithmetic of Keras 2.3.1 without clipvalue",
-        c->model->weights.names[weight]);
+    if (why)
+        return leati_fail(
+            err, LEAT_ENOTSUP,
+            "weight '%s': %s and an optimizer that reads the gradient's rows, one for each index of the "
+            "batch, are not supported with several ranks: use the arithmetic of Keras 2.3.1 without "
+            "clipvalue",
+            weights->names[weight], why);
+    leati_optimizer_lower_rows(optimizer, c->graph, weights, gradients);
+    return leati_graph_check(c->graph, err);
 }
 
 /* Builds the second part of a training step: the gradients are already in their slab. */
 static leat_status build_update(context *c, leat_error *err) {
-    const leati_weights *weights = &c->model->weights;
-    size_t count = (size_t)weights->trainable_count;
-    leati_value *gradients = leati_calloc(count, sizeof *gradients);
-    if (!gradients) return leati_fail_memory(err, count * sizeof *gradients, "gradients");
-    for (size_t i = 0; i < count; ++i) gradients[i] = weight_in(c, LEATI_SLAB_GRADIENTS, weights->entries[i]);
     unscale_gradients(c);
-    leat_status status = lower_update(c, gradients, err);
-    leati_free(gradients);
-    return status;
+    return lower_update(c, NULL, err);
 }
 
 static leat_status lower_training(context *c, leat_error *err) {
@@ -513,8 +515,11 @@ static leat_status lower_training(context *c, leat_error *err) {
     leati_value *values = leati_calloc(2 * count, sizeof(*values));
     if (!values) return leati_fail_memory(err, 2 * count * sizeof(*values), "gradients");
     leat_status status = store_gradients(c, values, values + count, err);
-    if (status == LEAT_OK && c->spec->part_of_step == LEATI_STEP_GRADIENTS)
-        status = check_rows(c, values + count, err);
+    if (status == LEAT_OK && c->rows)
+        *c->row_bytes = leati_optimizer_find_rows(c->model->compiled.optimizer, c->graph, weights,
+                                                  values + count, c->rows);
+    else if (status == LEAT_OK && c->spec->part_of_step == LEATI_STEP_GRADIENTS)
+        status = lower_rows(c, values + count, err);
     else if (status == LEAT_OK)
         status = lower_update(c, values + count, err);
     leati_free(values);
@@ -576,6 +581,16 @@ leat_status leati_program_build(const leat_model *model, const leati_program_spe
                                 leati_program *program, leat_error *err) {
     context c = {.model = model, .spec = spec, .program = program};
     return build_program(&c, err);
+}
+
+leat_status leati_program_find_rows(const leat_model *model, const leati_program_spec *spec, bool *out,
+                                    size_t *bytes, leat_error *err) {
+    leati_program program;
+    context c = {.model = model, .spec = spec, .program = &program, .rows = out, .row_bytes = bytes};
+    *bytes = 0;
+    LEATI_TRY(build_program(&c, err));
+    leati_graph_destroy(&program.graph);
+    return LEAT_OK;
 }
 
 leat_status leati_program_build_carrying(const leat_model *model, const leati_program_spec *spec,

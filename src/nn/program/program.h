@@ -72,6 +72,11 @@ leati_phase leati_program_phase(const leat_model *model, leati_mode mode);
 leat_status leati_program_build(const leat_model *model, const leati_program_spec *spec,
                                 leati_program *program, leat_error *err);
 
+/* Finds the gradients that are lists of rows which the update of this training step reads (leati_optimizer_find_rows).
+ * `out` has a place for each trainable weight.  Errors: as leati_program_build. */
+leat_status leati_program_find_rows(const leat_model *model, const leati_program_spec *spec, bool *out,
+                                    size_t *bytes, leat_error *err);
+
 /* Builds a prediction whose states belong to the program (nn/layers/carry.h).  Shapes may differ from those that
  * the model's inputs declare: another batch size, and one step of each input that `sequence` marks. */
 leat_status leati_program_build_carrying(const leat_model *model, const leati_program_spec *spec,

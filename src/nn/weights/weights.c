@@ -23,6 +23,7 @@ void leati_weights_fini(leati_weights *weights) {
     leati_free(weights->names);
     leati_free(weights->order);
     leati_free(weights->lent);
+    leati_free(weights->has_rows);
     for (int i = 0; i < LEATI_SLAB_COUNT; ++i) free_slab(weights, i);
     *weights = (leati_weights){0};
 }
@@ -42,6 +43,21 @@ void leati_weights_untrain(leati_weights *weights) {
         free_slab(weights, i);
         if (weights->mirror) weights->mirror->ahead[i] = false;
     }
+    leati_free(weights->has_rows);
+    weights->has_rows = NULL;
+    weights->row_bytes = 0;
+}
+
+leat_status leati_weights_set_rows(leati_weights *weights, bool *has_rows, size_t bytes, leat_error *err) {
+    free_slab(weights, LEATI_SLAB_ROWS);
+    leati_free(weights->has_rows);
+    weights->has_rows = has_rows;
+    weights->row_bytes = 0;
+    if (bytes == 0) return LEAT_OK;
+    weights->slab[LEATI_SLAB_ROWS] = leati_calloc_aligned(bytes);
+    if (!weights->slab[LEATI_SLAB_ROWS]) return leati_fail_memory(err, bytes, "sums of gradients' rows");
+    weights->row_bytes = bytes;
+    return LEAT_OK;
 }
 
 leat_status leati_weights_train(leati_weights *weights, int slot_count, int scalar_count, leat_error *err) {

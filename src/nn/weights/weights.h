@@ -47,6 +47,10 @@ typedef struct leati_weights {
     void *slots[LEATI_SLAB_COUNT]; /* the allocations in which the slabs of the optimizer's slots lie */
     leati_mirror *mirror;          /* borrowed; NULL: no device has a copy */
     size_t state_bytes;
+    /* Per trainable weight: its gradient is a list of rows that the update reads; NULL: not known, or none is.  Their
+     * sums are in LEATI_SLAB_ROWS if parts of a batch are computed (leati_optimizer_lower_rows). */
+    bool *has_rows;
+    size_t row_bytes; /* of LEATI_SLAB_ROWS */
     /* The optimizer's slots are spread over the ranks of a fit, and this rank does not have all of them. */
     bool are_slots_spread;
     int32_t count; /* all weights, in Keras's order of model.weights: trainable ones, then the others */
@@ -66,6 +70,10 @@ void leati_weights_changed(const leati_weights *weights, leati_slab slab);
 
 /* Allocates zeroed slabs for gradients, slots and scalars, in place of the previous ones. */
 leat_status leati_weights_train(leati_weights *weights, int slot_count, int scalar_count, leat_error *err);
+
+/* Allocates LEATI_SLAB_ROWS, zeroed, in place of the previous one, which leati_weights_train frees; 0 bytes: frees it.
+ * `has_rows` is owned from now on, also after a failure.  Errors: LEAT_ENOMEM. */
+leat_status leati_weights_set_rows(leati_weights *weights, bool *has_rows, size_t bytes, leat_error *err);
 
 /* Checks that this process has all slots of the optimizer.  Errors: LEAT_ENOTSUP they are spread over ranks. */
 leat_status leati_weights_check_slots(const leati_weights *weights, leat_error *err);

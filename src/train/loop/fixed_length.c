@@ -30,13 +30,34 @@ static void fixed_fini(void *user, int worker) {
     inner->worker_fini(inner->user, worker);
 }
 
-leat_sequence leati_fixed_length_sequence(leati_fixed_length *fixed) {
+static int64_t fixed_samples(void *user) {
+    const leati_fixed_length *fixed = user;
+    const int64_t all = fixed->inner.samples(fixed->inner.user);
+    return fixed->steps < (all - 1) / fixed->inner.spec.batch_size + 1
+               ? fixed->steps * fixed->inner.spec.batch_size
+               : all;
+}
+
+static leat_status fixed_get_samples(void *user, const int64_t *numbers, int64_t count, leat_rng *rng,
+                                     leat_batch *batch, leat_error *err) {
+    const leat_sequence *inner = &((const leati_fixed_length *)user)->inner;
+    return inner->get_samples(inner->user, numbers, count, rng, batch, err);
+}
+
+/* True if the passes are the first samples of the sequence's own passes. */
+static bool is_beginning(const leati_fixed_length *fixed) {
+    const leat_sequence *inner = &fixed->inner;
+    return inner->get_samples && !inner->on_epoch_end && fixed->steps <= inner->length(inner->user);
+}
+
+leat_sequence leati_fixed_length_sequence(leati_fixed_length *fixed, bool in_order) {
     leat_sequence sequence = fixed->inner;
     sequence.user = fixed;
     sequence.length = fixed_length;
     sequence.get = fixed_get;
-    sequence.samples = NULL;
-    sequence.get_samples = NULL;
+    const bool has_samples = in_order && is_beginning(fixed);
+    sequence.samples = has_samples ? fixed_samples : NULL;
+    sequence.get_samples = has_samples ? fixed_get_samples : NULL;
     if (sequence.on_epoch_end) sequence.on_epoch_end = fixed_end;
     if (sequence.worker_init) sequence.worker_init = fixed_init;
     if (sequence.worker_fini) sequence.worker_fini = fixed_fini;

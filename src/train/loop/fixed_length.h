@@ -12,7 +12,8 @@ typedef struct leati_fixed_length {
     int64_t steps;
 } leati_fixed_length;
 
-/* Returns the wrapped sequence, which borrows *fixed and the user data of fixed->inner. */
-leat_sequence leati_fixed_length_sequence(leati_fixed_length *fixed);
+/* Returns the wrapped sequence, which borrows *fixed and the user data of fixed->inner.  in_order: it is not shuffled,
+ * so that samples have numbers as in the sequence, if a pass is not longer than those of the sequence. */
+leat_sequence leati_fixed_length_sequence(leati_fixed_length *fixed, bool in_order);
 
 #endif

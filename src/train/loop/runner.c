@@ -96,8 +96,22 @@ static leat_status choose_sequence(leati_runner *runner, const leat_sequence *se
     if (!runner->fixed_length)
         return leati_fail_memory(err, sizeof *runner->fixed_length, "a sequence of that many steps");
     *runner->fixed_length = (leati_fixed_length){*sequence, options->steps};
-    runner->sequence = leati_fixed_length_sequence(runner->fixed_length);
+    const bool in_order = options->feed.shuffle == LEAT_SHUFFLE_NONE;
+    runner->sequence = leati_fixed_length_sequence(runner->fixed_length, in_order);
     return LEAT_OK;
+}
+
+/* Lets the feed make only the parts of this rank, where the samples of a batch do not depend on each other, and where
+ * the ranks cannot have different batches because a rank has skipped a bad one. */
+static void divide_work(leati_runner *runner) {
+    const leati_parallel *parallel = runner->parallel;
+    const leat_sequence *sequence = &runner->sequence;
+    if (!parallel || parallel->dist->size == 1 || !sequence->independent_samples || !sequence->get_samples ||
+        runner->options.faults.bad_batch != LEAT_BAD_BATCH_FAIL)
+        return;
+    runner->options.parts = parallel->parts;
+    runner->options.first_part = parallel->first;
+    runner->options.end_part = parallel->end;
 }
 
 leat_status leati_runner_prepare(leati_runner *runner, leat_model *model, const leat_sequence *sequence,
@@ -111,6 +125,7 @@ leat_status leati_runner_prepare(leati_runner *runner, leat_model *model, const 
     if (options->mode != LEATI_PREDICT) leat_model_reset_metrics(model);
     LEATI_TRY(choose_sequence(runner, sequence, options, err));
     runner->options = options->feed;
+    divide_work(runner);
     runner->config = (leat_feed_config){&runner->sequence, &runner->options, options->at};
     if (options->feed.trace)
         runner->lane = leati_trace_lane(options->feed.trace, options->lanes, options->lane);
@@ -184,7 +199,7 @@ static leat_status get(leati_runner *runner, bool *more, leat_error *err) {
     if (runner->pace != LEATI_PACE_STREAM) LEATI_TRY(leat_feed_await(runner->feed, more, err));
     if (!*more) return LEAT_OK;
     LEATI_TRY(leat_feed_get(runner->feed, &runner->batch, err));
-    runner->size = runner->batch->size;
+    runner->size = leat_feed_whole(runner->feed, &runner->from);
     ++runner->taken;
     return LEAT_OK;
 }
@@ -253,6 +268,8 @@ static leati_parallel_batch batch_for_ranks(leati_runner *runner) {
     return (leati_parallel_batch){.trainer = runner->trainer,
                                   .binding = &runner->binding,
                                   .batch = runner->batch,
+                                  .whole = runner->size,
+                                  .from = runner->from,
                                   .taken = runner->failed,
                                   .threads = runner->threads,
                                   .seed = runner->seed,

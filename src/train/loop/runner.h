@@ -29,7 +29,8 @@ typedef struct leati_runner {
     leati_pace pace;
     leat_feed *feed;
     const leat_batch *batch; /* the current batch, between leati_runner_take and leati_runner_run */
-    int64_t size;            /* samples in the batch taken last */
+    int64_t size;            /* samples in the batch taken last, those of other ranks included */
+    int64_t from;            /* the place in this batch of the first sample that this rank has */
     leat_status failed; /* of the last leati_runner_take on this rank, which another rank may not know yet */
     /* On a device: the batch whose copy to the device began during the step before; NULL: none. */
     const leat_batch *staged;

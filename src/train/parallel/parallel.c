@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Computes a batch in parts on several ranks.  Room: train. */
-#include "train/parallel/parallel.h"
+#include "train/parallel/parts.h"
 
-#include <stdatomic.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -15,10 +14,6 @@
 /* What each rank tells in front of the measures of its parts: its status, whether it was asked to stop, its wait for
  * the batch and its time of computing, in ns. */
 enum { STATUS, REQUESTED, DATA, COMPUTE, HEAD };
-
-static bool is_requested(const leati_parallel *p) {
-    return atomic_load_explicit(&p->model->stop_requested, memory_order_relaxed);
-}
 
 /* ---- Making and freeing ---- */
 
@@ -111,39 +106,10 @@ void leati_parallel_fini(leati_parallel *p) {
 
 /* ---- Parts ---- */
 
-static int64_t first_sample(const leati_parallel *p, int part, int64_t samples) {
-    return part * samples / p->parts;
-}
-
 /* Returns the number of doubles that each rank tells: its head, and the measures of its parts. */
 static size_t block_of(const leati_parallel *p) {
     int most = (p->parts + p->dist->size - 1) / p->dist->size;
     return HEAD + (size_t)most * (size_t)p->width;
-}
-
-static void cut_desc(leati_desc *desc, const void **pointer, int64_t first, int64_t count) {
-    const size_t bytes = leati_desc_bytes(desc) / (size_t)desc->shape[0];
-    *pointer = (const char *)*pointer + (size_t)first * bytes;
-    desc->shape[0] = count;
-}
-
-/* Reduces the shapes and pointers of a batch to some of its samples. */
-static void cut(const leati_parallel *p, leati_program_spec *spec, const void **pointers, int64_t first,
-                int64_t count) {
-    int at = 0;
-    spec->whole_batch = spec->inputs[0].shape[0];
-    spec->norms = p->norms;
-    if (spec->mode == LEATI_TRAIN) spec->part_of_step = LEATI_STEP_GRADIENTS;
-    for (int i = 0; i < spec->input_count; ++i) cut_desc(&spec->inputs[i], &pointers[at++], first, count);
-    for (int i = 0; i < spec->target_count; ++i)
-        if (spec->targets[i].rank >= 0) cut_desc(&spec->targets[i], &pointers[at++], first, count);
-    for (int i = 0; i < spec->target_count; ++i)
-        if (spec->weights[i].rank >= 0) cut_desc(&spec->weights[i], &pointers[at++], first, count);
-}
-
-/* Each part draws other random numbers (dropout); part 0 draws those of a step that is not cut. */
-static uint64_t seed_of(uint64_t seed, int part) {
-    return seed + (uint64_t)part * UINT64_C(0x9e3779b97f4a7c15);
 }
 
 /* ---- Weights that the first part of a step writes ---- */
@@ -177,23 +143,37 @@ static void restore_written(const leati_parallel *p, const leati_plan *plan, con
     }
 }
 
-/* ---- A batch ---- */
+/* ---- Sums over the rows of gradients, which parts add up beside the gradients ---- */
 
-/* The state of one call of leati_parallel_run. */
-typedef struct run {
-    leati_parallel *p;
-    const leati_parallel_batch *batch;
-    leati_program_spec spec; /* of the whole batch */
-    const void *pointers[3 * LEATI_PROGRAM_MAX_OUTPUTS];
-    int64_t samples;
-    leati_plan *plan;          /* of the first part that this rank has computed; NULL: it has none */
-    size_t gradients, written; /* floats */
-    bool agreed_failure;       /* all ranks know that the batch has failed */
-} run;
+static float *rows_of(const leati_parallel *p) {
+    return p->model->weights.slab[LEATI_SLAB_ROWS];
+}
+
+/* Finds out, when the model is new, which gradients are lists of rows, and makes room for their sums. */
+static leat_status find_rows(leati_parts *r, const leati_program_spec *part, leat_error *err) {
+    leati_parallel *p = r->p;
+    leati_weights *weights = &p->model->weights;
+    size_t bytes = 0;
+    if (!p->knows_rows || p->rows_version != p->model->version) {
+        bool *has_rows = leati_calloc((size_t)weights->trainable_count + 1, sizeof *has_rows);
+        if (!has_rows)
+            return leati_fail_memory(err, (size_t)weights->trainable_count, "the kinds of gradients");
+        leat_status status = leati_program_find_rows(p->model, part, has_rows, &bytes, err);
+        const leat_status made =
+            leati_weights_set_rows(weights, has_rows, bytes, status == LEAT_OK ? err : NULL);
+        LEATI_TRY(status == LEAT_OK ? made : status);
+        p->knows_rows = true;
+        p->rows_version = p->model->version;
+    }
+    r->rows = weights->row_bytes / sizeof(float);
+    return LEAT_OK;
+}
+
+/* ---- A batch ---- */
 
 /* Adds the gradients and the written weights of a part to the sum.  Without determinism a rank has one part, and its
  * gradients stay in their slab. */
-static leat_status collect(run *r, int part, const leati_plan *plan, float share, leat_error *err) {
+static leat_status collect(leati_parts *r, int part, const leati_plan *plan, float share, leat_error *err) {
     leati_parallel *p = r->p;
     if (!p->deterministic) {
         (void)save_written(p, plan, share, p->moving);
@@ -203,12 +183,13 @@ static leat_status collect(run *r, int part, const leati_plan *plan, float share
     if (!leaf) return leati_fail_memory(err, p->tree.count * sizeof *leaf, "a sum of gradients");
     memcpy(leaf, p->model->weights.slab[LEATI_SLAB_GRADIENTS], r->gradients * sizeof *leaf);
     (void)save_written(p, plan, share, leaf + r->gradients);
+    if (rows_of(p)) memcpy(leaf + r->gradients + r->written, rows_of(p), r->rows * sizeof *leaf);
     leati_tree_add(&p->tree, part);
     return LEAT_OK;
 }
 
 /* Runs a part; without determinism, sums of gradients begin while it runs. */
-static leat_status run_step(run *r, const leati_compiled_step *step, const void *const *pointers,
+static leat_status run_step(leati_parts *r, const leati_compiled_step *step, const void *const *pointers,
                             uint64_t seed, leat_error *err) {
     leati_exchanges *x = &r->p->exchanges;
     const leati_slab_watch watch = {.slab = LEATI_SLAB_GRADIENTS,
@@ -222,37 +203,37 @@ static leat_status run_step(run *r, const leati_compiled_step *step, const void 
     return status;
 }
 
-static leat_status run_part(run *r, int part, leat_error *err) {
+static leat_status run_part(leati_parts *r, int part, leat_error *err) {
     leati_parallel *p = r->p;
     const leati_parallel_batch *b = r->batch;
-    const int64_t first = first_sample(p, part, r->samples),
-                  count = first_sample(p, part + 1, r->samples) - first;
+    const int64_t first = leati_first_sample(p, part, r->samples),
+                  count = leati_first_sample(p, part + 1, r->samples) - first;
     const leati_compiled_step *step = NULL;
-    const void *pointers[3 * LEATI_PROGRAM_MAX_OUTPUTS];
+    const void *pointers[LEATI_MAX_BOUND];
     leati_program_spec spec = r->spec;
     if (count == 0) return LEAT_OK;
-    memcpy(pointers, r->pointers, sizeof pointers);
-    cut(p, &spec, pointers, first, count);
+    leati_parts_cut(r, &spec, pointers, first, count);
     LEATI_TRY(leati_trainer_step(b->trainer, &spec, b->threads, &step, err));
     const bool trains = spec.mode == LEATI_TRAIN;
     if (trains && r->written > 0 && part > p->first) restore_written(p, step->plan, p->before);
-    leat_status status = run_step(r, step, pointers, seed_of(b->seed, part), err);
-    if (status != LEAT_OK) return b->name_sample(b->user, status, first, err);
+    leat_status status = run_step(r, step, pointers, leati_part_seed(b->seed, part), err);
+    if (status != LEAT_OK) return b->name_sample(b->user, status, first - r->from, err);
     LEATI_TRY(leati_meter_measure(p->model, step, p->mine + HEAD + (part - p->first) * p->width, err));
     return trains ? collect(r, part, step->plan, (float)count / (float)r->samples, err) : LEAT_OK;
 }
 
 /* A rank without samples makes the exchanges of the step, too: it runs the step on the first sample of the batch, which
  * does not count. */
-static leat_status run_without_samples(run *r, leat_error *err) {
+static leat_status run_without_samples(leati_parts *r, leat_error *err) {
     leati_parallel *p = r->p;
     const leati_compiled_step *step = NULL;
-    const void *pointers[3 * LEATI_PROGRAM_MAX_OUTPUTS];
+    const void *pointers[LEATI_MAX_BOUND];
     leati_program_spec spec = r->spec;
-    memcpy(pointers, r->pointers, sizeof pointers);
-    cut(p, &spec, pointers, 0, 1);
+    leati_parts_cut(r, &spec, pointers, r->from, 1);
     LEATI_TRY(leati_trainer_step(r->batch->trainer, &spec, r->batch->threads, &step, err));
-    return run_step(r, step, pointers, r->batch->seed, err);
+    LEATI_TRY(run_step(r, step, pointers, r->batch->seed, err));
+    if (rows_of(p)) memset(rows_of(p), 0, r->rows * sizeof(float));
+    return LEAT_OK;
 }
 
 /* The parts of a batch that one rank computes one after the other cannot be normalized together. */
@@ -268,7 +249,7 @@ static leat_status refuse_exchanges(const leati_plan *plan, leat_error *err) {
 }
 
 /* Prepares sums of gradients, exchanges and written weights.  has_samples: this rank has some. */
-static leat_status begin_parts(run *r, bool has_samples, leat_error *err) {
+static leat_status begin_parts(leati_parts *r, bool has_samples, leat_error *err) {
     leati_parallel *p = r->p;
     bool present[LEATI_TREE_LEAVES] = {0};
     r->written = p->written = count_written(r->plan);
@@ -277,44 +258,44 @@ static leat_status begin_parts(run *r, bool has_samples, leat_error *err) {
     if (!p->deterministic) {
         if (!has_samples && r->gradients > 0)
             memset(p->model->weights.slab[LEATI_SLAB_GRADIENTS], 0, r->gradients * sizeof(float));
+        if (!has_samples && rows_of(p)) memset(rows_of(p), 0, r->rows * sizeof(float));
         return leati_exchanges_begin(&p->exchanges, p->dist, &p->buckets, r->plan, !has_samples, err);
     }
     LEATI_TRY(refuse_exchanges(r->plan, err));
     for (int i = 0; i < p->parts; ++i)
-        present[i] = first_sample(p, i, r->samples) < first_sample(p, i + 1, r->samples);
-    leati_tree_begin(&p->tree, p->dist, r->gradients + r->written, present);
+        present[i] = leati_first_sample(p, i, r->samples) < leati_first_sample(p, i + 1, r->samples);
+    leati_tree_begin(&p->tree, p->dist, r->gradients + r->written + r->rows, present);
     return LEAT_OK;
 }
 
 /* Compiles the first part of the step, to learn which weights it writes: on each rank, even if it has no samples. */
-static leat_status begin_sums(run *r, leat_error *err) {
+static leat_status begin_sums(leati_parts *r, leat_error *err) {
     leati_parallel *p = r->p;
     const leati_parallel_batch *b = r->batch;
     const leati_compiled_step *step = NULL;
-    const void *pointers[3 * LEATI_PROGRAM_MAX_OUTPUTS];
+    const void *pointers[LEATI_MAX_BOUND];
     leati_program_spec spec = r->spec;
     int part = p->first;
-    while (part < p->end && first_sample(p, part, r->samples) == first_sample(p, part + 1, r->samples))
+    while (part < p->end &&
+           leati_first_sample(p, part, r->samples) == leati_first_sample(p, part + 1, r->samples))
         ++part;
     int64_t count =
-        part < p->end ? first_sample(p, part + 1, r->samples) - first_sample(p, part, r->samples) : 1;
-    memcpy(pointers, r->pointers, sizeof pointers);
-    cut(p, &spec, pointers, 0, count);
+        part < p->end ? leati_first_sample(p, part + 1, r->samples) - leati_first_sample(p, part, r->samples)
+                      : 1;
+    leati_parts_cut(r, &spec, pointers, r->from, count);
+    LEATI_TRY(find_rows(r, &spec, err));
     LEATI_TRY(leati_trainer_step(b->trainer, &spec, b->threads, &step, err));
     r->plan = step->plan;
     return begin_parts(r, part < p->end, err);
 }
 
 /* Binds the batch, and prepares a training step. */
-static leat_status begin_batch(run *r, leat_error *err) {
-    const leati_parallel_batch *b = r->batch;
-    leat_status status = leati_binding_apply(b->binding, b->batch, &r->spec, r->pointers, err);
-    if (status != LEAT_OK) return b->name_sample(b->user, status, 0, err);
-    r->samples = b->batch->size;
+static leat_status begin_batch(leati_parts *r, leat_error *err) {
+    LEATI_TRY(leati_parts_bind(r, err));
     return r->spec.mode == LEATI_TRAIN ? begin_sums(r, err) : LEAT_OK;
 }
 
-static leat_status run_parts(run *r, leat_error *err) {
+static leat_status run_parts(leati_parts *r, leat_error *err) {
     leati_parallel *p = r->p;
     const bool trains = r->batch->binding->mode == LEATI_TRAIN && !p->deterministic && p->dist->size > 1;
     memset(p->mine, 0, block_of(p) * sizeof(double));
@@ -338,7 +319,7 @@ static leat_status gather_measures(leati_parallel *p, leat_status status, leat_e
     bool all_fine = true, requested = false;
     leat_error why = {0};
     p->mine[STATUS] = (double)status;
-    p->mine[REQUESTED] = is_requested(p);
+    p->mine[REQUESTED] = leati_is_requested(p);
     leat_status told = leati_dist_all_gather(p->dist, p->mine, block * sizeof(double), p->all, &why);
     if (told != LEAT_OK) {
         if (err && status == LEAT_OK) *err = why;
@@ -383,18 +364,22 @@ static double note_times(leati_parallel *p) {
 }
 
 /* Replaces the gradients by their sums over all ranks. */
-static leat_status sum_gradients(run *r, leat_error *err) {
+static leat_status sum_gradients(leati_parts *r, leat_error *err) {
     leati_parallel *p = r->p;
     float *gradients = p->model->weights.slab[LEATI_SLAB_GRADIENTS], *sum = NULL;
     if (!p->deterministic) {
         if (p->dist->size == 1) return LEAT_OK;
         leat_status status = leati_buckets_finish(&p->buckets, err);
-        return p->written && status == LEAT_OK ? p->dist->class->wait(p->dist, &p->mixed, err) : status;
+        if (p->written && status == LEAT_OK) status = p->dist->class->wait(p->dist, &p->mixed, err);
+        if (rows_of(p) && status == LEAT_OK) status = p->dist->class->wait(p->dist, &p->row_sums, err);
+        return status;
     }
     LEATI_TRY(leati_tree_finish(&p->tree, &sum, err));
     if (sum && r->gradients) memcpy(gradients, sum, r->gradients * sizeof *sum);
     if (sum && r->written) memcpy(p->moving, sum + r->gradients, r->written * sizeof *sum);
+    if (sum && rows_of(p)) memcpy(rows_of(p), sum + r->gradients + r->written, r->rows * sizeof *sum);
     LEATI_TRY(leati_dist_broadcast(p->dist, gradients, r->gradients * sizeof *gradients, 0, err));
+    if (rows_of(p)) LEATI_TRY(leati_dist_broadcast(p->dist, rows_of(p), r->rows * sizeof *sum, 0, err));
     if (r->written == 0) return LEAT_OK;
     return leati_dist_broadcast(p->dist, p->moving, r->written * sizeof *p->moving, 0, err);
 }
@@ -416,7 +401,7 @@ static leat_status join_weights(leati_parallel *p, leat_status status, leat_erro
 }
 
 /* Makes the update by the sum of the gradients: the same one on every rank, or each rank that of its share. */
-static leat_status update(run *r, leat_error *err) {
+static leat_status update(leati_parts *r, leat_error *err) {
     const leati_parallel_batch *b = r->batch;
     const leati_compiled_step *step = NULL;
     leati_program_spec spec;
@@ -434,7 +419,7 @@ static leat_status update(run *r, leat_error *err) {
 }
 
 /* Every rank makes these requests, even if its part of the batch fails. */
-static leat_status begin_buckets(const run *r, leat_error *err) {
+static leat_status begin_buckets(const leati_parts *r, leat_error *err) {
     leati_parallel *p = r->p;
     float *gradients = p->model->weights.slab[LEATI_SLAB_GRADIENTS];
     if (r->batch->binding->mode != LEATI_TRAIN || p->deterministic) return LEAT_OK;
@@ -456,15 +441,23 @@ static void trace_ranks(const leati_parallel *p, int64_t start, int64_t computed
  * there, too.  A rank whose part has failed makes the same requests. */
 static void begin_last_sums(leati_parallel *p, leati_mode mode) {
     leati_buckets_ready(&p->buckets, 0);
-    if (mode != LEATI_TRAIN || p->deterministic || p->dist->size == 1 || p->written == 0) return;
-    p->mixed = (leati_dist_request){.op = LEATI_DIST_ALL_REDUCE,
-                                    .data = p->moving,
-                                    .bytes = p->written * sizeof *p->moving};
-    p->dist->class->start(p->dist, &p->mixed);
+    if (mode != LEATI_TRAIN || p->deterministic || p->dist->size == 1) return;
+    if (p->written > 0) {
+        p->mixed = (leati_dist_request){.op = LEATI_DIST_ALL_REDUCE,
+                                        .data = p->moving,
+                                        .bytes = p->written * sizeof *p->moving};
+        p->dist->class->start(p->dist, &p->mixed);
+    }
+    if (rows_of(p)) {
+        p->row_sums = (leati_dist_request){.op = LEATI_DIST_ALL_REDUCE,
+                                           .data = rows_of(p),
+                                           .bytes = p->model->weights.row_bytes};
+        p->dist->class->start(p->dist, &p->row_sums);
+    }
 }
 
 leat_status leati_parallel_run(leati_parallel *p, const leati_parallel_batch *batch, leat_error *err) {
-    run r = {.p = p, .batch = batch, .gradients = p->model->weights.trainable_bytes / sizeof(float)};
+    leati_parts r = {.p = p, .batch = batch, .gradients = p->model->weights.trainable_bytes / sizeof(float)};
     LEATI_TRY(begin_buckets(&r, err));
     const int64_t start = leati_now_ns();
     leat_status status = run_parts(&r, err);
@@ -484,109 +477,4 @@ leat_status leati_parallel_run(leati_parallel *p, const leati_parallel_batch *ba
     p->busy_ns = p->buckets.busy_ns;
     if (r.written > 0 && p->parts > 1) restore_written(p, r.plan, p->moving);
     return update(&r, err);
-}
-
-/* ---- Predictions ---- */
-
-/* Returns the number of samples of a rank in a batch. */
-static int64_t samples_of(const leati_parallel *p, int rank, int64_t samples) {
-    const int first = leati_first_part(rank, p->dist->size, p->parts),
-              end = leati_first_part(rank + 1, p->dist->size, p->parts);
-    return first_sample(p, end, samples) - first_sample(p, first, samples);
-}
-
-/* Returns the largest number of samples of a rank: the size of a block. */
-static int64_t most_samples(const leati_parallel *p, int64_t samples) {
-    int64_t most = 0;
-    for (int rank = 0; rank < p->dist->size; ++rank) {
-        const int64_t count = samples_of(p, rank, samples);
-        if (count > most) most = count;
-    }
-    return most;
-}
-
-/* Makes room for an output of the batch; `part` is the output of some of its samples. */
-static leat_status reserve_rows(run *r, int output, const leat_tensor *part, leat_error *err) {
-    leati_rows *rows = &r->p->rows[output];
-    leat_tensor one = *part;
-    one.shape[0] = 1;
-    rows->bytes = leat_tensor_bytes(&one);
-    const size_t blocks = 1 + (size_t)r->p->dist->size,
-                 bytes = blocks * (size_t)most_samples(r->p, r->samples) * rows->bytes;
-    if (bytes > rows->memory_bytes) {
-        leati_free(rows->memory);
-        rows->memory_bytes = 0;
-        rows->memory = leati_calloc(1, bytes);
-        if (!rows->memory) return leati_fail_memory(err, bytes, "predictions");
-        rows->memory_bytes = bytes;
-    }
-    rows->mine = leat_tensor_view(part->dtype, part->rank, part->shape, rows->memory);
-    rows->mine.shape[0] = 0;
-    return LEAT_OK;
-}
-
-/* Predicts the samples from `first`; `size` 0: only compiles the step, to learn the shapes of the outputs. */
-static leat_status predict_part(run *r, int part, int64_t first, int64_t size, leat_error *err) {
-    leati_parallel *p = r->p;
-    const leati_parallel_batch *b = r->batch;
-    const leati_compiled_step *step = NULL;
-    const void *pointers[3 * LEATI_PROGRAM_MAX_OUTPUTS];
-    leati_program_spec spec = r->spec;
-    memcpy(pointers, r->pointers, sizeof pointers);
-    cut(p, &spec, pointers, first, size ? size : 1);
-    LEATI_TRY(leati_trainer_step(b->trainer, &spec, b->threads, &step, err));
-    leat_status status =
-        size ? leati_trainer_run(b->trainer, step, pointers, seed_of(b->seed, part), err) : LEAT_OK;
-    if (status != LEAT_OK) return b->name_sample(b->user, status, first, err);
-    for (int i = 0; i < p->model->output_count; ++i) {
-        leati_rows *rows = &p->rows[i];
-        leat_tensor output = leati_plan_output(step->plan, step->program.predictions[i]);
-        LEATI_TRY(leati_predictions_check(i, &output, size ? size : 1, err));
-        if (first == first_sample(p, p->first, r->samples)) LEATI_TRY(reserve_rows(r, i, &output, err));
-        if (size)
-            memcpy(rows->memory + (size_t)rows->mine.shape[0] * rows->bytes, output.data,
-                   (size_t)size * rows->bytes);
-        rows->mine.shape[0] += size;
-    }
-    return LEAT_OK;
-}
-
-static leat_status predict_parts(run *r, leat_error *err) {
-    leati_parallel *p = r->p;
-    LEATI_TRY(leati_binding_apply(r->batch->binding, r->batch->batch, &r->spec, r->pointers, err));
-    r->samples = r->batch->batch->size;
-    if (samples_of(p, p->dist->rank, r->samples) == 0)
-        return predict_part(r, p->first, first_sample(p, p->first, r->samples), 0, err);
-    for (int part = p->first; part < p->end; ++part) {
-        const int64_t first = first_sample(p, part, r->samples),
-                      size = first_sample(p, part + 1, r->samples) - first;
-        if (size) LEATI_TRY(predict_part(r, part, first, size, err));
-    }
-    return LEAT_OK;
-}
-
-/* Appends the samples of all ranks, in the order of the ranks. */
-static leat_status gather_rows(run *r, int output, leat_predictions *predictions, leat_error *err) {
-    const leati_parallel *p = r->p;
-    const leati_rows *rows = &p->rows[output];
-    const size_t block = (size_t)most_samples(p, r->samples) * rows->bytes;
-    leat_tensor theirs = rows->mine;
-    LEATI_TRY(leati_dist_all_gather(p->dist, rows->memory, block, rows->memory + block, err));
-    for (int rank = 0; rank < p->dist->size; ++rank) {
-        theirs.data = rows->memory + (size_t)(1 + rank) * block;
-        theirs.shape[0] = samples_of(p, rank, r->samples);
-        if (theirs.shape[0]) LEATI_TRY(leati_predictions_append_samples(predictions, output, &theirs, err));
-    }
-    return LEAT_OK;
-}
-
-leat_status leati_parallel_predict(leati_parallel *p, const leati_parallel_batch *batch,
-                                   leat_predictions *predictions, leat_error *err) {
-    run r = {.p = p, .batch = batch};
-    bool requested = is_requested(p);
-    leat_status status = batch->taken == LEAT_OK ? predict_parts(&r, err) : batch->taken;
-    LEATI_TRY(leati_parallel_agree_all(p->dist, status, &requested, err));
-    *p->requested = *p->requested || requested;
-    for (int i = 0; i < p->model->output_count; ++i) LEATI_TRY(gather_rows(&r, i, predictions, err));
-    return LEAT_OK;
 }

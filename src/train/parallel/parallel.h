@@ -58,7 +58,10 @@ typedef struct leati_parallel {
     bool knows_exchanges, exchanges_in_steps;   /* after the first training step: its plan has exchanges */
     size_t written;           /* floats of `moving`, after the first training step of several ranks */
     leati_dist_request mixed; /* their sum over the ranks */
-    leati_shards shards;      /* the optimizer's slots, with options->shards */
+    bool knows_rows;          /* model->weights.has_rows is that of rows_version, the model's version */
+    uint64_t rows_version;
+    leati_dist_request row_sums; /* the sum of LEATI_SLAB_ROWS over the ranks */
+    leati_shards shards;         /* the optimizer's slots, with options->shards */
     uint64_t *synced_version; /* borrowed: as leat_training has it; it follows the weights that shards join */
     bool *requested;          /* borrowed: leat_model_stop_training was called on a rank; set by each batch */
     leat_trace *trace;        /* of a fit, borrowed; NULL: none */
@@ -68,13 +71,15 @@ typedef struct leati_parallel {
 typedef struct leati_parallel_batch {
     leati_trainer *trainer;
     leati_binding *binding;
-    const leat_batch *batch;
+    const leat_batch
+        *batch;          /* the samples of the whole batch that this rank has: at least those of its parts */
+    int64_t whole, from; /* samples of the whole batch; the place of this rank's first sample in it */
     leat_status taken; /* LEAT_OK, or why this rank has no batch, with the message in the `err` of the call */
     int threads;
     uint64_t seed;
     int64_t waited_ns; /* time for which this rank has waited for the batch */
-    /* Says in the message of a failure which sample caused the failure, if that is known.  first: the sample of the
-     * batch with which the part begins. */
+    /* Says in the message of a failure which sample caused the failure, if that is known.  first: the sample of
+     * `batch` with which the part begins. */
     leat_status (*name_sample)(const void *user, leat_status status, int64_t first, leat_error *err);
     const void *user;
 } leati_parallel_batch;
@@ -93,7 +98,7 @@ leat_status leati_parallel_init(leati_parallel *parallel, leat_dist *dist, leat_
                                 const leati_parallel_options *options, leat_error *err);
 void leati_parallel_fini(leati_parallel *parallel);
 
-/* Computes the batch, of which every rank has all samples, and in train mode updates the weights.  All ranks return the
+/* Computes the batch, and in train mode updates the weights.  All ranks return the
  * same.  parallel->sums are then for leati_meter_add_sums.
  * Errors: those of the step, in the words of the first rank that failed; those of the communicator. */
 leat_status leati_parallel_run(leati_parallel *parallel, const leati_parallel_batch *batch, leat_error *err);

@@ -16,7 +16,7 @@ struct leati_device_slabs {
 };
 
 static size_t bytes_of(const leati_weights *weights, int slab) {
-    if (!weights->slab[slab] || slab == LEATI_SLAB_SCALARS) return 0;
+    if (!weights->slab[slab] || slab == LEATI_SLAB_SCALARS || slab == LEATI_SLAB_ROWS) return 0;
     if (slab == LEATI_SLAB_WEIGHTS) return weights->bytes;
     return slab == LEATI_SLAB_STATES ? weights->state_bytes : weights->trainable_bytes;
 }

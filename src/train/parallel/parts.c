@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Cuts a batch into parts.  Room: train. */
+#include "train/parallel/parts.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "nn/model/model.h"
+
+int64_t leati_first_sample(const leati_parallel *p, int part, int64_t samples) {
+    return part * samples / p->parts;
+}
+
+uint64_t leati_part_seed(uint64_t seed, int part) {
+    return seed + (uint64_t)part * UINT64_C(0x9e3779b97f4a7c15);
+}
+
+bool leati_is_requested(const leati_parallel *p) {
+    return atomic_load_explicit(&p->model->stop_requested, memory_order_relaxed);
+}
+
+leat_status leati_parts_bind(leati_parts *r, leat_error *err) {
+    const leati_parallel_batch *b = r->batch;
+    leat_status status = leati_binding_apply(b->binding, b->batch, &r->spec, r->pointers, err);
+    r->samples = b->whole;
+    r->from = b->from;
+    return status == LEAT_OK ? LEAT_OK : b->name_sample(b->user, status, 0, err);
+}
+
+static void cut_desc(leati_desc *desc, const void **pointer, int64_t first, int64_t count) {
+    const size_t bytes = leati_desc_bytes(desc) / (size_t)desc->shape[0];
+    *pointer = (const char *)*pointer + (size_t)first * bytes;
+    desc->shape[0] = count;
+}
+
+void leati_parts_cut(const leati_parts *r, leati_program_spec *spec, const void **pointers, int64_t first,
+                     int64_t count) {
+    int at = 0;
+    first -= r->from;
+    memcpy(pointers, r->pointers, sizeof r->pointers);
+    spec->whole_batch = r->samples;
+    spec->norms = r->p->norms;
+    if (spec->mode == LEATI_TRAIN) spec->part_of_step = LEATI_STEP_GRADIENTS;
+    for (int i = 0; i < spec->input_count; ++i) cut_desc(&spec->inputs[i], &pointers[at++], first, count);
+    for (int i = 0; i < spec->target_count; ++i)
+        if (spec->targets[i].rank >= 0) cut_desc(&spec->targets[i], &pointers[at++], first, count);
+    for (int i = 0; i < spec->target_count; ++i)
+        if (spec->weights[i].rank >= 0) cut_desc(&spec->weights[i], &pointers[at++], first, count);
+}

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One rank of a test of models whose parts of a batch do not simply add up: tables whose gradients are lists of rows,
+ * losses that are divided by what counts in the batch, metrics that compare samples.  Each case is trained and evaluated
+ * by all ranks together and by this process alone, with the same results: to 1e-6, with the option "exact" to the byte.
+ * Then a sequence that promises independent samples is asked for the samples of this rank's parts alone. */
+#include <math.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "leat/dist.h"
+#include "leat/rng.h"
+#include "leat/train.h"
+
+/* 5 steps per epoch, of 10, 10, 10, 10 and 3. */
+enum { SAMPLES = 43, BATCH = 10, EPOCHS = 4, STEPS = 7, WORDS = 12, CLASSES = 3 };
+
+typedef struct words_case {
+    const char *name, *layers, *optimizer, *loss, *metrics, *arithmetic;
+    bool by_step;  /* a target for each step */
+    bool weighted; /* samples have weights */
+    bool shards;   /* the optimizer's slots are spread over the ranks */
+} words_case;
+
+#define TABLE(option)                                                                                        \
+    "{\"class_name\": \"Embedding\", \"config\": {\"name\": \"words\", \"input_dim\": 12, \"output_dim\": "  \
+    "5,"                                                                                                     \
+    " \"batch_input_shape\": [null, 7]" option "}},"
+#define MEAN "{\"class_name\": \"GlobalAveragePooling1D\", \"config\": {\"name\": \"mean\"}},"
+#define OUT                                                                                                  \
+    "{\"class_name\": \"Dense\", \"config\": {\"name\": \"out\", \"units\": 3, \"activation\": "             \
+    "\"softmax\"}}"
+#define LSTM(option)             "{\"class_name\": \"LSTM\", \"config\": {\"name\": \"lstm\", \"units\": 4" option "}},"
+#define OPTIMIZER(name, options) "{\"class_name\": \"" name "\", \"config\": {" options "}}"
+#define CROSS                    "categorical_crossentropy"
+#define ROWS(name, optimizer, arithmetic, shards)                                                            \
+    { name, TABLE("") MEAN OUT, optimizer, CROSS, "accuracy", arithmetic, false, false, shards }
+
+static const words_case cases[] = {
+    ROWS("Adam", OPTIMIZER("Adam", "\"learning_rate\": 0.05"), "keras3", false),
+    ROWS("Adam, spread", OPTIMIZER("Adam", "\"learning_rate\": 0.05"), "keras3", true),
+    ROWS("Adam, 2.3.1", OPTIMIZER("Adam", "\"learning_rate\": 0.05"), "keras2", true),
+    ROWS("clipnorm", OPTIMIZER("Adam", "\"learning_rate\": 0.05, \"clipnorm\": 0.02"), "keras3", false),
+    ROWS("global_clipnorm", OPTIMIZER("Adam", "\"learning_rate\": 0.05, \"global_clipnorm\": 0.03"), "keras3",
+         true),
+    ROWS("clipvalue", OPTIMIZER("RMSprop", "\"learning_rate\": 0.05, \"clipvalue\": 0.002"), "keras3", true),
+    ROWS("clipvalue, 2.3.1", OPTIMIZER("Adam", "\"learning_rate\": 0.05, \"clipvalue\": 0.002"), "keras2",
+         false),
+    ROWS("Adamax", OPTIMIZER("Adamax", "\"learning_rate\": 0.05, \"clipnorm\": 0.05"), "keras3", true),
+    ROWS("SGD, clipnorm", OPTIMIZER("SGD", "\"learning_rate\": 0.5, \"clipnorm\": 0.02"), "keras3", false),
+    ROWS("Lamb", OPTIMIZER("Lamb", "\"learning_rate\": 0.05"), "keras3", true),
+    ROWS("Ftrl", OPTIMIZER("Ftrl", "\"learning_rate\": 0.05"), "keras3", true),
+    ROWS("a moving average", OPTIMIZER("AdamW", "\"learning_rate\": 0.05, \"use_ema\": true"), "keras3",
+         true),
+    ROWS("a sum over batches",
+         OPTIMIZER("Adam", "\"learning_rate\": 0.01, \"gradient_accumulation_steps\": 2"), "keras3", false),
+};
+
+static float labels[SAMPLES * CLASSES], step_labels[SAMPLES * STEPS * CLASSES], weights[SAMPLES];
+static int32_t words[SAMPLES * STEPS];
+static int rank;
+static bool exact;
+
+static void check(leat_status status, const leat_error *err, const char *name) {
+    if (status == LEAT_OK) return;
+    fprintf(stderr, "failed: %s: rank %d: %s\n", name, rank, err->message);
+    _Exit(1);
+}
+
+/* Sentences of different lengths, in which words repeat; word 0 is padding. */
+static void make_data(void) {
+    leat_rng rng = leat_rng_for(5, 6, 7);
+    for (int i = 0; i < SAMPLES; ++i) {
+        for (int j = 0; j < STEPS; ++j) {
+            const int word = j <= i % STEPS ? 1 + (int)leat_rng_below(&rng, WORDS - 1) : 0;
+            words[i * STEPS + j] = word;
+            step_labels[(i * STEPS + j) * CLASSES + (word + i) % CLASSES] = 1;
+        }
+        labels[i * CLASSES + words[i * STEPS] % CLASSES] = 1;
+        weights[i] = 0.25f + (float)leat_rng_uniform(&rng);
+    }
+}
+
+static leat_model *make(const words_case *c) {
+    char text[2048];
+    leat_model *model = NULL;
+    leat_error err = {0};
+    leat_compile_options options = leat_compile_options_default();
+    snprintf(text, sizeof text,
+             "{\"class_name\": \"Sequential\", \"config\": {\"name\": \"m\", \"layers\": [%s]}}", c->layers);
+    options.optimizer = c->optimizer;
+    options.arithmetic = c->arithmetic;
+    options.loss = c->loss;
+    options.metrics = c->metrics;
+    check(leat_model_from_json(&model, text, &err), &err, c->name);
+    check(leat_model_initialize(model, 7, &err), &err, c->name);
+    check(leat_model_compile(model, &options, &err), &err, c->name);
+    leat_model_set_deterministic(model, exact);
+    return model;
+}
+
+/* The results of one way to compute. */
+typedef struct results {
+    leat_history *history;
+    leat_logs logs;
+} results;
+
+static results train(leat_model *model, const words_case *c, leat_dist *dist) {
+    results out = {0};
+    leat_array input = {.tensor = leat_tensor_view(LEAT_I32, 2, (int64_t[]){SAMPLES, STEPS}, words)};
+    leat_array target = {
+        .tensor = c->by_step
+                      ? leat_tensor_view(LEAT_F32, 3, (int64_t[]){SAMPLES, STEPS, CLASSES}, step_labels)
+                      : leat_tensor_view(LEAT_F32, 2, (int64_t[]){SAMPLES, CLASSES}, labels)};
+    leat_array weight = {.tensor = leat_tensor_view(LEAT_F32, 1, (int64_t[]){SAMPLES}, weights)};
+    const leat_arrays arrays = {.inputs = &input,
+                                .input_count = 1,
+                                .targets = &target,
+                                .target_count = 1,
+                                .sample_weights = c->weighted ? &weight : NULL,
+                                .sample_weight_count = c->weighted};
+    leat_fit_options options = leat_fit_options_default();
+    leat_evaluate_options evaluation = leat_evaluate_options_default();
+    leat_error err = {0};
+    options.epochs = EPOCHS;
+    options.verbose = 0;
+    options.threads = evaluation.threads = 1;
+    options.seed = 11;
+    options.shard_optimizer = c->shards && dist;
+    options.dist = evaluation.dist = dist;
+    check(leat_model_fit(model, &arrays, BATCH, &options, &out.history, &err), &err, c->name);
+    check(leat_model_evaluate(model, &arrays, BATCH, &evaluation, &out.logs, &err), &err, c->name);
+    return out;
+}
+
+static void compare(const words_case *c, const char *what, int index, double together, double alone) {
+    if (exact ? together == alone : fabs(together - alone) <= 1e-6 * (1 + fabs(alone))) return;
+    fprintf(stderr, "failed: %s: rank %d: %s, number %d: %.9g by all ranks, %.9g by one\n", c->name, rank,
+            what, index, together, alone);
+    _Exit(1);
+}
+
+static void compare_weights(const words_case *c, const leat_model *a, const leat_model *b) {
+    for (int i = 0; i < leat_model_weight_count(a); ++i) {
+        leat_tensor x = leat_model_weight(a, i), y = leat_model_weight(b, i);
+        const float *p = x.data, *q = y.data;
+        for (int64_t j = 0; j < leat_tensor_count(&x); ++j)
+            compare(c, leat_model_weight_name(a, i), (int)j, (double)p[j], (double)q[j]);
+    }
+}
+
+static void compare_results(const words_case *c, const results *a, const results *b) {
+    compare(c, "the number of series", 0, leat_history_count(a->history), leat_history_count(b->history));
+    for (int i = 0; i < leat_history_count(a->history); ++i) {
+        int count = 0, other = 0;
+        const char *name = leat_history_name(a->history, i);
+        const double *p = leat_history_values(a->history, name, &count),
+                     *q = leat_history_values(b->history, name, &other);
+        compare(c, name, -1, count, other);
+        for (int j = 0; j < count; ++j) compare(c, name, j, p[j], q[j]);
+    }
+    compare(c, "the number of results", 0, a->logs.count, b->logs.count);
+    for (int i = 0; i < a->logs.count; ++i)
+        compare(c, a->logs.items[i].name, i, a->logs.items[i].value, b->logs.items[i].value);
+}
+
+static void try_case(const words_case *c, leat_dist *all, leat_dist *one) {
+    leat_model *together = make(c), *alone = make(c);
+    results common = train(together, c, all), single = train(alone, c, exact ? one : NULL);
+    compare_weights(c, together, alone);
+    compare_results(c, &common, &single);
+    leat_history_destroy(&common.history);
+    leat_history_destroy(&single.history);
+    leat_model_destroy(&together);
+    leat_model_destroy(&alone);
+}
+
+/* ---- A sequence that counts the samples that it makes ---- */
+
+static _Atomic int64_t made;
+
+static int64_t length(void *user) {
+    (void)user;
+    return (SAMPLES + BATCH - 1) / BATCH;
+}
+
+static int64_t samples(void *user) {
+    (void)user;
+    return SAMPLES;
+}
+
+/* The words are replaced by others, which depend on the pass and the sample. */
+static leat_status get_samples(void *user, const int64_t *numbers, int64_t count, leat_rng *rng,
+                               leat_batch *batch, leat_error *err) {
+    (void)user;
+    (void)err;
+    for (int64_t i = 0; i < count; ++i) {
+        leat_rng own = leat_rng_for(rng->key, 0, (uint64_t)numbers[i]);
+        int32_t *x = (int32_t *)batch->tensors[0].data + i * STEPS;
+        for (int j = 0; j < STEPS; ++j)
+            x[j] = (words[numbers[i] * STEPS + j] + (int32_t)leat_rng_below(&own, 2)) % WORDS;
+        memcpy((float *)batch->tensors[1].data + i * CLASSES, labels + numbers[i] * CLASSES,
+               CLASSES * sizeof *labels);
+    }
+    batch->size = count;
+    made += count;
+    return LEAT_OK;
+}
+
+static leat_status get(void *user, int64_t index, leat_rng *rng, leat_batch *batch, leat_error *err) {
+    int64_t numbers[BATCH], count = 0;
+    while (count < BATCH && index * BATCH + count < SAMPLES) {
+        numbers[count] = index * BATCH + count;
+        ++count;
+    }
+    return get_samples(user, numbers, count, rng, batch, err);
+}
+
+static leat_sequence counting(bool promises) {
+    leat_sequence s = leat_sequence_default();
+    leat_error err = {0};
+    s.spec.batch_size = BATCH;
+    check(leat_batch_spec_add(&s.spec, LEAT_PART_INPUT, NULL, LEAT_I32, 1, (int64_t[]){STEPS}, &err), &err,
+          "x");
+    check(leat_batch_spec_add(&s.spec, LEAT_PART_TARGET, NULL, LEAT_F32, 1, (int64_t[]){CLASSES}, &err), &err,
+          "y");
+    s.length = length;
+    s.get = get;
+    s.samples = samples;
+    s.get_samples = get_samples;
+    s.independent_samples = promises;
+    return s;
+}
+
+/* Returns the samples that a rank has in a pass: those of its parts of each batch, or one where it has none. */
+static int64_t own_samples(int ranks, int64_t total) {
+    const int parts = exact ? 8 : ranks, first = rank * parts / ranks, end = (rank + 1) * parts / ranks;
+    int64_t own = 0;
+    for (int64_t at = 0; at < total; at += BATCH) {
+        const int64_t size = total - at < BATCH ? total - at : BATCH;
+        const int64_t count = end * size / parts - first * size / parts;
+        own += count > 0 ? count : 1;
+    }
+    return own;
+}
+
+/* Trains with 3 of the 5 batches as validation data; returns the samples that were made. */
+static int64_t train_counting(leat_model *model, leat_dist *dist, bool promises, leat_shuffle shuffle) {
+    leat_sequence data = counting(promises), validation = counting(promises);
+    leat_fit_options options = leat_fit_options_default();
+    leat_error err = {0};
+    options.epochs = EPOCHS;
+    options.verbose = 0;
+    options.threads = 1;
+    options.seed = 3;
+    options.shuffle = shuffle;
+    options.validation = &validation;
+    options.validation_steps = 3;
+    options.workers = 0; /* nothing is made ahead that is not used */
+    options.dist = dist;
+    made = 0;
+    check(leat_model_fit_generator(model, &data, &options, NULL, &err), &err, "counting");
+    return made;
+}
+
+static void the_work_is_divided(leat_dist *all) {
+    static const leat_shuffle orders[] = {LEAT_SHUFFLE_NONE, LEAT_SHUFFLE_BATCHES, LEAT_SHUFFLE_SAMPLES};
+    const int ranks = leat_dist_size(all);
+    for (size_t i = 0; i < sizeof orders / sizeof *orders; ++i) {
+        leat_model *divided = make(&cases[0]), *whole = make(&cases[0]);
+        const int64_t few = train_counting(divided, all, true, orders[i]);
+        const int64_t many = train_counting(whole, all, false, orders[i]);
+        if (few != EPOCHS * (own_samples(ranks, SAMPLES) + own_samples(ranks, 3 * BATCH)) ||
+            many != EPOCHS * (SAMPLES + 3 * BATCH)) {
+            fprintf(stderr, "failed: rank %d makes %lld and %lld samples\n", rank, (long long)few,
+                    (long long)many);
+            _Exit(1);
+        }
+        compare_weights(&cases[0], divided, whole);
+        leat_model_destroy(&divided);
+        leat_model_destroy(&whole);
+    }
+}
+
+int main(int argc, char **argv) {
+    leat_dist *all = NULL, *one = NULL;
+    leat_error err = {0};
+    leat_dist_options self = leat_dist_options_default();
+    self.kind = LEAT_DIST_SELF;
+    exact = argc > 1 && strcmp(argv[1], "exact") == 0;
+    check(leat_dist_open(&all, NULL, &err), &err, "the communicator");
+    check(leat_dist_open(&one, &self, &err), &err, "the communicator");
+    rank = leat_dist_rank(all);
+    make_data();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) try_case(&cases[i], all, one);
+    the_work_is_divided(all);
+    if (rank == 0) printf("%d ranks train as one does\n", leat_dist_size(all));
+    leat_dist_close(&one);
+    leat_dist_close(&all);
+    return 0;
+}
