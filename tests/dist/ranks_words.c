@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One rank of a test of models whose parts of a batch do not simply add up: tables whose gradients are lists of rows,
- * losses that are divided by what counts in the batch, metrics that compare samples.  Each case is trained and evaluated
- * by all ranks together and by this process alone, with the same results: to 1e-6, with the option "exact" to the byte.
+ * losses that are divided by what counts in the batch, metrics that compare samples.  Each case is trained and
+ * evaluated by all ranks together and by this process alone, with the same results: to 1e-6, with the option "exact" to
+ * the byte.
  * Then a sequence that promises independent samples is asked for the samples of this rank's parts alone. */
 #include <math.h>
 #include <stdatomic.h>

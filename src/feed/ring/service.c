@@ -162,8 +162,8 @@ void leati_service_unmap(leati_service *service) {
     service->ring = (leati_ring){0};
 }
 
-/* Part p of a batch of N samples begins at p * N / parts.  The largest number of samples is that of the division rounded
- * up. */
+/* Part p of a batch of N samples begins at p * N / parts.  The largest number of samples is that of the division,
+ * rounded up. */
 void leati_service_cut(leati_service *service, const leat_feed_options *options) {
     service->batch_size = service->sequence.spec.batch_size;
     service->parts = options->parts;

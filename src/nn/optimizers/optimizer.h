@@ -191,8 +191,8 @@ int32_t leati_optimizer_reads_rows(const leati_optimizer *optimizer, const leati
  * of LEATI_SLAB_ROWS for them; 0: the update reads no rows. */
 size_t leati_optimizer_find_rows(const leati_optimizer *optimizer, const leati_graph *graph,
                                  const leati_weights *weights, const leati_value *gradients, bool *has_rows);
-/* Adds the ops that store the sums over the rows of these gradients, which belong to a part of a batch.  With clipvalue,
- * also replaces the gradients by the sums of their clipped rows. */
+/* Adds the ops that store the sums over the rows of these gradients, which belong to a part of a batch.  With
+ * clipvalue, also replaces the gradients by the sums of their clipped rows. */
 void leati_optimizer_lower_rows(const leati_optimizer *optimizer, leati_graph *graph,
                                 const leati_weights *weights, const leati_value *gradients);
 /* Returns why the update cannot be separated from the rows; NULL: it can. */
