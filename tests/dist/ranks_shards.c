@@ -201,6 +201,8 @@ static leat_status end_batch(void *user, leat_training *training, int64_t index,
     return LEAT_OK;
 }
 
+static int64_t told_bytes; /* the memory of the model in the verdict of the fit before */
+
 /* Returns the status of the fit, and *files if it is LEAT_OK. */
 static leat_status fit(leat_model *model, bool shards, saved files[2], leat_error *err) {
     leat_array input = {.tensor = leat_tensor_view(LEAT_F32, 2, (int64_t[]){SAMPLES, FEATURES}, features)};
@@ -221,8 +223,11 @@ static leat_status fit(leat_model *model, bool shards, saved files[2], leat_erro
     options.callback_count = 1;
     options.shard_optimizer = shards;
     options.dist = dist;
-    leat_status status = leat_model_fit(model, &arrays, BATCH, &options, NULL, err);
+    leat_history *history = NULL;
+    leat_status status = leat_model_fit(model, &arrays, BATCH, &options, &history, err);
     files[0] = saves.file;
+    if (status == LEAT_OK) told_bytes = leat_history_verdict(history).model_bytes;
+    leat_history_destroy(&history);
     if (status != LEAT_OK) return status;
     if (leat_dist_rank(dist) == 0)
         save(model, &files[1]);
@@ -319,6 +324,9 @@ static void check_memory(void) {
     if (leat_dist_rank(dist) != 0 && resident(model) > all / ranks + all / 50)
         fail("foreign slots are resident");
     if (leat_dist_rank(dist) == 0 && resident(model) < all - all / 50) fail("rank 0 has not all slots");
+    const double expected =
+        (double)(model->weights.bytes + model->weights.trainable_bytes) + (double)all / (double)ranks;
+    if (fabs((double)told_bytes - expected) > (double)all / 50) fail("the verdict's memory of the model");
     release(files);
     leat_model_destroy(&model);
 }

@@ -92,7 +92,7 @@ leat_status leati_weights_check_slots(const leati_weights *weights, leat_error *
 }
 
 size_t leati_weights_slab_bytes(const leati_weights *weights) {
-    size_t bytes = weights->bytes + weights->state_bytes;
+    size_t bytes = weights->bytes + weights->state_bytes + weights->row_bytes;
     for (int i = LEATI_SLAB_GRADIENTS; i < LEATI_SLAB_SCALARS; ++i)
         if (weights->slab[i]) bytes += weights->trainable_bytes;
     return bytes;

@@ -12,7 +12,8 @@
 static void measure_memory(const leati_fit_loop *loop, leat_verdict *verdict) {
     struct rusage usage;
     if (getrusage(RUSAGE_SELF, &usage) == 0) verdict->peak_rss_bytes = (int64_t)usage.ru_maxrss * 1024;
-    verdict->model_bytes = (int64_t)leati_weights_slab_bytes(&loop->training.model->weights);
+    verdict->model_bytes = (int64_t)(leati_weights_slab_bytes(&loop->training.model->weights) -
+                                     leati_shards_absent_bytes(&loop->parallel.shards));
     verdict->activation_bytes = (int64_t)leati_trainer_activation_bytes(loop->train.trainer);
 }
 

@@ -46,6 +46,12 @@ static void drop_others(const leati_shards *s) {
     }
 }
 
+size_t leati_shards_absent_bytes(const leati_shards *s) {
+    if (!s->dist) return 0;
+    const leati_share *mine = &s->shares[s->dist->rank];
+    return (size_t)slab_count(s) * (s->model->weights.trainable_bytes - (mine->end - mine->from));
+}
+
 /* ---- Requests ---- */
 
 static void begin(leati_shards *s, leati_dist_request request) {

@@ -17,6 +17,9 @@ typedef struct leati_shards {
     int begun;                    /* requests */
 } leati_shards;
 
+/* Returns the bytes of slots that this rank does not keep in steps. */
+size_t leati_shards_absent_bytes(const leati_shards *shards);
+
 /* Errors: LEAT_ENOMEM. */
 leat_status leati_shards_init(leati_shards *shards, leat_dist *dist, leat_model *model, leat_error *err);
 void leati_shards_fini(leati_shards *shards);
