@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One rank of a test of models whose parts of a batch do not simply add up: tables whose gradients are lists of rows,
- * losses that are divided by what counts in the batch, metrics that compare samples.  Each case is trained and
- * evaluated by all ranks together and by this process alone, with the same results: to 1e-6, with the option "exact" to
- * the byte.
+ * losses that are divided by what counts in the batch, metrics that compare samples, what AddLoss and AddMetric add.
+ * Each case is trained and evaluated by all ranks together and by this process alone, with the same results: to 1e-6,
+ * with the option "exact" to the byte.
  * Then a sequence that promises independent samples is asked for the samples of this rank's parts alone. */
 #include <math.h>
 #include <stdatomic.h>
@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "leat/custom.h"
 #include "leat/dist.h"
 #include "leat/rng.h"
 #include "leat/train.h"
@@ -34,7 +35,15 @@ typedef struct words_case {
     "\"softmax\"}}"
 #define LSTM(option)             "{\"class_name\": \"LSTM\", \"config\": {\"name\": \"lstm\", \"units\": 4" option "}},"
 #define OPTIMIZER(name, options) "{\"class_name\": \"" name "\", \"config\": {" options "}}"
-#define CROSS                    "categorical_crossentropy"
+#define COMPARING                                                                                            \
+    "[\"accuracy\", \"dice\", {\"class_name\": \"Tversky\", \"config\": {\"alpha\": 0.2}},"                  \
+    " {\"class_name\": \"CosineSimilarity\", \"config\": {\"axis\": 0}}, \"Largest\", \"AUC\"]"
+#define PENALIZED                                                                                            \
+    "{\"class_name\": \"Dense\", \"config\": {\"name\": \"p\", \"units\": 4, \"activation\": \"tanh\","      \
+    " \"kernel_regularizer\": {\"class_name\": \"L1L2\", \"config\": {\"l1\": 0.0, \"l2\": 0.01}},"          \
+    " \"activity_regularizer\": {\"class_name\": \"L1L2\", \"config\": {\"l1\": 0.01, \"l2\": 0.02}}}},"
+#define RMSPROP OPTIMIZER("RMSprop", "\"learning_rate\": 0.01")
+#define CROSS   "categorical_crossentropy"
 #define ROWS(name, optimizer, arithmetic, shards)                                                            \
     { name, TABLE("") MEAN OUT, optimizer, CROSS, "accuracy", arithmetic, false, false, shards }
 
@@ -56,6 +65,36 @@ static const words_case cases[] = {
          true),
     ROWS("a sum over batches",
          OPTIMIZER("Adam", "\"learning_rate\": 0.01, \"gradient_accumulation_steps\": 2"), "keras3", false),
+    {"a mask", TABLE(", \"mask_zero\": true") LSTM(", \"return_sequences\": true") OUT, RMSPROP, CROSS,
+     "accuracy", "keras3", true, false, false},
+    {"a mask and weights", TABLE(", \"mask_zero\": true") LSTM(", \"return_sequences\": true") OUT, RMSPROP,
+     CROSS, "accuracy", "keras3", true, true, false},
+    {"a mask, 2.3.1", TABLE(", \"mask_zero\": true") LSTM(", \"return_sequences\": true") OUT, RMSPROP, CROSS,
+     "accuracy", "keras2", true, false, false},
+    {"a mean by weights", TABLE("") MEAN OUT, RMSPROP,
+     "{\"class_name\": \"MeanSquaredError\", \"config\": {\"reduction\": \"mean_with_sample_weight\"}}",
+     "accuracy", "keras3", false, true, false},
+    {"a sum by weights", TABLE("") MEAN OUT, RMSPROP,
+     "{\"class_name\": \"MeanSquaredError\", \"config\": {\"reduction\": \"sum\"}}", "accuracy", "keras3",
+     false, true, false},
+    {"dice", TABLE("") MEAN OUT, RMSPROP, "Dice", "accuracy", "keras3", false, false, false},
+    {"dice with weights", TABLE("") MEAN OUT, RMSPROP, "Dice", "accuracy", "keras3", false, true, false},
+    {"dice of each class", TABLE("") MEAN OUT, RMSPROP,
+     "{\"class_name\": \"Dice\", \"config\": {\"axis\": [0]}}", "accuracy", "keras3", false, false, false},
+    {"dice of each sample", TABLE("") MEAN OUT, RMSPROP,
+     "{\"class_name\": \"Dice\", \"config\": {\"axis\": [1]}}", "accuracy", "keras3", false, true, false},
+    {"tversky, summed", TABLE("") MEAN OUT, RMSPROP,
+     "{\"class_name\": \"Tversky\", \"config\": {\"alpha\": 0.3, \"beta\": 0.7, \"reduction\": \"sum\"}}",
+     "accuracy", "keras3", false, false, false},
+    {"penalties of outputs, 2.3.1", TABLE("") MEAN PENALIZED OUT, RMSPROP, CROSS, "accuracy", "keras2", false,
+     false, false},
+    {"penalties of outputs", TABLE("") MEAN PENALIZED OUT, RMSPROP, CROSS, "accuracy", "keras3", false, false,
+     false},
+    {"metrics of the batch", TABLE("") MEAN OUT, RMSPROP, CROSS, COMPARING, "keras3", false, false, false},
+    {"metrics of the batch, by step", TABLE(", \"mask_zero\": true") LSTM(", \"return_sequences\": true") OUT,
+     RMSPROP, CROSS, "[\"accuracy\", \"Largest\"]", "keras3", true, true, false},
+    {"a loss of a file", NULL, NULL, NULL, NULL, "tf215_added.h5", false, false, false},
+    {"losses of a file", NULL, NULL, NULL, NULL, "tf215_vae.h5", false, false, false},
 };
 
 static float labels[SAMPLES * CLASSES], step_labels[SAMPLES * STEPS * CLASSES], weights[SAMPLES];
@@ -83,18 +122,66 @@ static void make_data(void) {
     }
 }
 
+/* ---- A metric with a state that does not add up: the largest error, and the errors' number ---- */
+
+static leat_registry *registry;
+
+static leat_status add_largest(const leat_metric_call *call, leat_error *err) {
+    const float *t = call->y_true->data, *p = call->y_pred->data;
+    (void)err;
+    for (int64_t i = 0; i < leat_tensor_count(call->y_pred); ++i) {
+        const float weight = call->sample_weight ? ((const float *)call->sample_weight->data)[i] : 1.0f;
+        call->state[0] = fmax(call->state[0], fabs((double)(weight * (t[i] - p[i]))));
+        call->state[1] = 0.5 * call->state[1] + (double)p[i]; /* depends on the order */
+    }
+    return LEAT_OK;
+}
+
+static double largest(const void *config, const double *state, int64_t count, void *user) {
+    (void)config, (void)count, (void)user;
+    return state[0] + state[1];
+}
+
+static void register_metric(void) {
+    leat_metric_definition definition = leat_metric_definition_default();
+    leat_error err = {0};
+    definition.name = "Largest";
+    definition.state_count = 2;
+    definition.update = add_largest;
+    definition.result = largest;
+    check(leat_registry_create(&registry, &err), &err, "the registry");
+    check(leat_registry_add_metric(registry, &definition, &err), &err, "the metric");
+}
+
+/* ---- Models ---- */
+
+/* A model of tf.keras with AddLoss and AddMetric layers, which is compiled already. */
+static leat_model *load(const words_case *c) {
+    char path[512];
+    leat_model *model = NULL;
+    leat_error err = {0};
+    snprintf(path, sizeof path, LEAT_SOURCE_DIR "/tests/golden/files/%s", c->arithmetic);
+    check(leat_model_load(&model, path, &err), &err, c->name);
+    leat_model_set_deterministic(model, exact);
+    return model;
+}
+
 static leat_model *make(const words_case *c) {
     char text[2048];
     leat_model *model = NULL;
     leat_error err = {0};
+    if (!c->layers) return load(c);
     leat_compile_options options = leat_compile_options_default();
     snprintf(text, sizeof text,
              "{\"class_name\": \"Sequential\", \"config\": {\"name\": \"m\", \"layers\": [%s]}}", c->layers);
     options.optimizer = c->optimizer;
     options.arithmetic = c->arithmetic;
     options.loss = c->loss;
-    options.metrics = c->metrics;
-    check(leat_model_from_json(&model, text, &err), &err, c->name);
+    if (c->weighted)
+        options.weighted_metrics = c->metrics;
+    else
+        options.metrics = c->metrics;
+    check(leat_model_from_json_with(&model, text, registry, &err), &err, c->name);
     check(leat_model_initialize(model, 7, &err), &err, c->name);
     check(leat_model_compile(model, &options, &err), &err, c->name);
     leat_model_set_deterministic(model, exact);
@@ -107,8 +194,35 @@ typedef struct results {
     leat_logs logs;
 } results;
 
-static results train(leat_model *model, const words_case *c, leat_dist *dist) {
+static results train_on(leat_model *model, const words_case *c, const leat_arrays *arrays, leat_dist *dist) {
     results out = {0};
+    leat_fit_options options = leat_fit_options_default();
+    leat_evaluate_options evaluation = leat_evaluate_options_default();
+    leat_error err = {0};
+    options.epochs = EPOCHS;
+    options.verbose = 0;
+    options.threads = evaluation.threads = 1;
+    options.seed = 11;
+    options.shard_optimizer = c->shards && dist;
+    options.dist = evaluation.dist = dist;
+    check(leat_model_fit(model, arrays, BATCH, &options, &out.history, &err), &err, c->name);
+    check(leat_model_evaluate(model, arrays, BATCH, &evaluation, &out.logs, &err), &err, c->name);
+    return out;
+}
+
+/* The files have an input of 4 or 5 numbers, and one has an output with a loss of its own. */
+static results train_file(leat_model *model, const words_case *c, leat_dist *dist) {
+    const int64_t width = strstr(c->arithmetic, "vae") ? 5 : 4;
+    leat_array input = {.tensor = leat_tensor_view(LEAT_F32, 2, (int64_t[]){SAMPLES, width}, step_labels)};
+    leat_array target = {.tensor = leat_tensor_view(LEAT_F32, 2, (int64_t[]){SAMPLES, 2}, labels)};
+    const leat_arrays arrays = {.inputs = &input,
+                                .input_count = 1,
+                                .targets = width == 4 ? &target : NULL,
+                                .target_count = width == 4};
+    return train_on(model, c, &arrays, dist);
+}
+
+static results train(leat_model *model, const words_case *c, leat_dist *dist) {
     leat_array input = {.tensor = leat_tensor_view(LEAT_I32, 2, (int64_t[]){SAMPLES, STEPS}, words)};
     leat_array target = {
         .tensor = c->by_step
@@ -121,18 +235,7 @@ static results train(leat_model *model, const words_case *c, leat_dist *dist) {
                                 .target_count = 1,
                                 .sample_weights = c->weighted ? &weight : NULL,
                                 .sample_weight_count = c->weighted};
-    leat_fit_options options = leat_fit_options_default();
-    leat_evaluate_options evaluation = leat_evaluate_options_default();
-    leat_error err = {0};
-    options.epochs = EPOCHS;
-    options.verbose = 0;
-    options.threads = evaluation.threads = 1;
-    options.seed = 11;
-    options.shard_optimizer = c->shards && dist;
-    options.dist = evaluation.dist = dist;
-    check(leat_model_fit(model, &arrays, BATCH, &options, &out.history, &err), &err, c->name);
-    check(leat_model_evaluate(model, &arrays, BATCH, &evaluation, &out.logs, &err), &err, c->name);
-    return out;
+    return train_on(model, c, &arrays, dist);
 }
 
 static void compare(const words_case *c, const char *what, int index, double together, double alone) {
@@ -168,7 +271,8 @@ static void compare_results(const words_case *c, const results *a, const results
 
 static void try_case(const words_case *c, leat_dist *all, leat_dist *one) {
     leat_model *together = make(c), *alone = make(c);
-    results common = train(together, c, all), single = train(alone, c, exact ? one : NULL);
+    results (*fit)(leat_model *, const words_case *, leat_dist *) = c->layers ? train : train_file;
+    results common = fit(together, c, all), single = fit(alone, c, exact ? one : NULL);
     compare_weights(c, together, alone);
     compare_results(c, &common, &single);
     leat_history_destroy(&common.history);
@@ -294,9 +398,11 @@ int main(int argc, char **argv) {
     check(leat_dist_open(&one, &self, &err), &err, "the communicator");
     rank = leat_dist_rank(all);
     make_data();
+    register_metric();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) try_case(&cases[i], all, one);
     the_work_is_divided(all);
     if (rank == 0) printf("%d ranks train as one does\n", leat_dist_size(all));
+    leat_registry_destroy(&registry);
     leat_dist_close(&one);
     leat_dist_close(&all);
     return 0;

@@ -63,18 +63,7 @@ static leat_status fit(const refusal *r, leat_error *err) {
 static void what_cannot_be_cut_is_refused(void **state) {
     static const refusal refusals[] = {
         {"10", "", "mse", "fixed batch size", NULL},
-        {"null", "", "Dice", "loss 'dice'", NULL},
-        {"null",
-         ", \"activity_regularizer\": {\"class_name\": \"L1L2\", \"config\": {\"l1\": 0.1, \"l2\": 0.0}}",
-         "mse", "activity_regularizer", NULL},
         {"null", SYNCHRONIZED, "mse", "layer 'n': a synchronized BatchNormalization", NULL},
-        {"null", "", "mse", "metric 'pearson_correlation' compares samples",
-         "{\"class_name\": \"PearsonCorrelation\", \"config\": {\"axis\": 0}}"},
-        {"null", "", "mse", "metric 'concordance_correlation' compares samples",
-         "{\"class_name\": \"ConcordanceCorrelation\", \"config\": {\"axis\": -2}}"},
-        {"null", "", "mse", "metric 'cosine_similarity' compares samples",
-         "{\"class_name\": \"CosineSimilarity\", \"config\": {\"axis\": 0}}"},
-        {"null", "", "mse", "metric 'dice' compares samples", "dice"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof refusals / sizeof *refusals; ++i) {
@@ -88,13 +77,69 @@ static void the_rest_is_trained(void **state) {
     static const refusal none[] = {
         {"null", "", "mse", "", NULL},
         {"null", "", "mse", "", "{\"class_name\": \"PearsonCorrelation\", \"config\": {\"axis\": 1}}"},
-        {"null", "", "mse", "", "cosine_similarity,r2_score,RootMeanSquaredError"},
+        {"null", "", "mse", "", "cosine_similarity,r2_score,RootMeanSquaredError,dice"},
+        {"null", "", "mse", "", "{\"class_name\": \"PearsonCorrelation\", \"config\": {\"axis\": 0}}"},
+        {"null", "", "mse", "", "{\"class_name\": \"ConcordanceCorrelation\", \"config\": {\"axis\": -2}}"},
+        {"null", "", "Dice", "", NULL},
+        {"null",
+         ", \"activity_regularizer\": {\"class_name\": \"L1L2\", \"config\": {\"l1\": 0.1, \"l2\": 0.0}}",
+         "mse", "", NULL},
     };
     (void)state;
     for (size_t i = 0; i < sizeof none / sizeof *none; ++i) {
         leat_error err = {0};
         if (fit(&none[i], &err) != LEAT_OK) fail_msg("%zu: %s", i, err.message);
     }
+}
+
+/* A model that adds a function of the mean of its input to the loss. */
+#define ADDED                                                                                                \
+    "{\"class_name\": \"Functional\", \"keras_version\": \"2.15.0\", \"config\": {\"name\": \"m\", "         \
+    "\"layers\": ["                                                                                          \
+    "{\"class_name\": \"InputLayer\", \"name\": \"x\", \"config\": {\"batch_input_shape\": [null, 4], "      \
+    "\"name\": \"x\"}, \"inbound_nodes\": []}, {\"class_name\": \"Dense\", \"name\": \"d\", \"config\": {"   \
+    "\"name\": \"d\", \"units\": 2}, \"inbound_nodes\": [[[\"x\", 0, 0, {}]]]}, "                            \
+    "{\"class_name\": \"Operation\", \"name\": \"r\", \"config\": {\"name\": \"r\", \"function\": \"%s\", "  \
+    "\"options\": {\"axis\": null, \"keepdims\": false}, \"args\": [{\"input\": 0}], \"kwargs\": {}}, "      \
+    "\"inbound_nodes\": [[[\"d\", 0, 0, {}]]]}, {\"class_name\": \"AddLoss\", \"name\": \"a\", \"config\": " \
+    "{"                                                                                                      \
+    "\"name\": \"a\", \"unconditional\": false}, \"inbound_nodes\": [[[\"r\", 0, 0, {}]]]}], "               \
+    "\"input_layers\": [[\"x\", 0, 0]], \"output_layers\": [[\"d\", 0, 0]]}}"
+
+static leat_status fit_added(const char *function, leat_error *err) {
+    static float inputs[SAMPLES * 4], targets[SAMPLES * 2];
+    char text[2048];
+    leat_model *model = NULL;
+    leat_dist *dist = NULL;
+    leat_compile_options options = leat_compile_options_default();
+    leat_dist_options self = leat_dist_options_default();
+    leat_fit_options training = leat_fit_options_default();
+    leat_array input = {.tensor = leat_tensor_view(LEAT_F32, 2, (int64_t[]){SAMPLES, 4}, inputs)};
+    leat_array target = {.tensor = leat_tensor_view(LEAT_F32, 2, (int64_t[]){SAMPLES, 2}, targets)};
+    const leat_arrays arrays = {.inputs = &input, .input_count = 1, .targets = &target, .target_count = 1};
+    snprintf(text, sizeof text, ADDED, function);
+    options.loss = "mse";
+    if (leat_model_from_json(&model, text, err) != LEAT_OK) fail_msg("%s", err->message);
+    assert_int_equal(leat_model_initialize(model, 1, err), LEAT_OK);
+    if (leat_model_compile(model, &options, err) != LEAT_OK) fail_msg("%s", err->message);
+    leat_model_set_deterministic(model, true);
+    self.kind = LEAT_DIST_SELF;
+    assert_int_equal(leat_dist_open(&dist, &self, err), LEAT_OK);
+    training.verbose = 0;
+    training.dist = dist;
+    leat_status status = leat_model_fit(model, &arrays, 10, &training, NULL, err);
+    leat_dist_close(&dist);
+    leat_model_destroy(&model);
+    return status;
+}
+
+/* Means and sums over samples add up over the parts of a batch; the maximum of a batch does not. */
+static void what_is_added_is_a_mean_or_a_sum(void **state) {
+    leat_error err = {0};
+    (void)state;
+    if (fit_added("Mean", &err) != LEAT_OK || fit_added("Sum", &err) != LEAT_OK) fail_msg("%s", err.message);
+    assert_int_equal(fit_added("Max", &err), LEAT_ENOTSUP);
+    if (!strstr(err.message, "neither a mean nor a sum")) fail_msg("%s", err.message);
 }
 
 /* The sums of a deterministic model are exact. */
@@ -125,6 +170,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_cannot_be_cut_is_refused),
         cmocka_unit_test(the_rest_is_trained),
+        cmocka_unit_test(what_is_added_is_a_mean_or_a_sum),
         cmocka_unit_test(rounded_gradients_are_refused_with_determinism),
         cmocka_unit_test(a_wrong_sample_is_named),
     };

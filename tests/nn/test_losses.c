@@ -229,7 +229,7 @@ static double probe_shaped(const probe *p, float *gradient, const leat_tensor *t
     leati_value diff = LEATI_NONE;
     run_begin(&r, &run_backends[0]);
     leati_value y_true = run_input(&r, t), y_pred = run_input(&r, x);
-    leati_value loss = leati_loss_lower(&p->loss, r.graph, y_true, y_pred, LEATI_NONE);
+    leati_value loss = leati_loss_lower(&p->loss, r.graph, y_true, y_pred, LEATI_NONE, NULL);
     leati_graph_keep(r.graph, loss);
     if (gradient) {
         assert_ok(leati_graph_differentiate(r.graph, loss, 1, &y_pred, &diff, &err), &err);

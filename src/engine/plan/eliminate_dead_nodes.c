@@ -27,7 +27,8 @@ void leati_plan_eliminate_dead_nodes(leati_plan *plan) {
     }
     for (int32_t n = plan->node_count - 1; n >= 0; --n) {
         const leati_node *node = leati_plan_node(plan, n);
-        if (leati_op_descriptor_of(node->op)->writes) plan->work[n].needed = true;
+        if (leati_op_descriptor_of(node->op)->writes && !plan->options.writes_nothing)
+            plan->work[n].needed = true;
         for (int i = 0; plan->work[n].needed && i < node->input_count; ++i) {
             int32_t producer = node->inputs[i] < 0 ? -1 : leati_plan_value(plan, node->inputs[i])->producer;
             if (producer >= 0) plan->work[producer].needed = true;

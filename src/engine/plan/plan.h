@@ -38,12 +38,13 @@ typedef struct leati_plan_options {
     /* NULL-terminated, best first.  A plan of a device asks the device's backends first; then these serve the other
      * ops, on the host between two copies (host_fallback.c). */
     const leati_backend *const *backends;
-    leati_arena *arena; /* borrowed, outlives the plan */
-    bool unfused;       /* the plan fuses no ops */
-    bool unfolded;      /* the plan folds no normalisations into packed weights */
-    bool deterministic; /* the plan computes the same bytes with any number of threads */
-    bool recalls;       /* the plan uses the kernels that the tuning cache names (tune.c) */
-    bool measures;      /* with recalls: tasks without an entry in the tuning cache are measured */
+    leati_arena *arena;  /* borrowed, outlives the plan */
+    bool unfused;        /* the plan fuses no ops */
+    bool unfolded;       /* the plan folds no normalisations into packed weights */
+    bool writes_nothing; /* states are not written: only what the outputs of the graph need is computed */
+    bool deterministic;  /* the plan computes the same bytes with any number of threads */
+    bool recalls;        /* the plan uses the kernels that the tuning cache names (tune.c) */
+    bool measures;       /* with recalls: tasks without an entry in the tuning cache are measured */
     leati_weights_format weights_format;
     /* Called with the progress of measuring, from 0 to 1; may be NULL. */
     void (*watch)(void *watcher, double share);

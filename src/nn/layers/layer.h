@@ -82,7 +82,8 @@ typedef struct leati_lowering {
     bool takes_masks;       /* set by lower: the inputs have no masks for the calls that follow */
     leati_value losses[64]; /* scalars that regularizers and layers add to the loss */
     int32_t loss_count;
-    bool sums_activity; /* a penalty of an output in `losses` is a sum over the batch, not a mean */
+    leati_value sums[64]; /* of a part of a batch: scalars that are sums over samples, not means */
+    int32_t sum_count;
     uint64_t
         stream; /* stream of random numbers of the present call: depends on the call's position in the model */
     /* Masks of the present call, f32: 1 for a step that counts, 0 for a step that does not.  A mask has the first
@@ -92,8 +93,9 @@ typedef struct leati_lowering {
     leati_value added_metrics[LEATI_LOWERING_MAX_ADDED];
     const leati_layer *added_layers[LEATI_LOWERING_MAX_ADDED];
     int32_t added_count;
-    bool adds_loss; /* an AddLoss has added to `losses` */
-    bool inside;    /* the call is inside a wrapper, which adds the penalties of the outputs itself */
+    leati_value added_losses[LEATI_LOWERING_MAX_ADDED]; /* of a part of a batch, by AddLoss */
+    int32_t added_loss_count;
+    bool inside; /* the call is inside a wrapper, which adds the penalties of the outputs itself */
     struct leati_carry
         *carry; /* states that belong to the program (nn/layers/carry.h); NULL: the model's states */
 } leati_lowering;

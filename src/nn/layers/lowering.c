@@ -28,13 +28,18 @@ bool leati_lowering_trains(const leati_lowering *lowering, const leati_layer *la
     return lowering->mode == LEATI_TRAIN && layer->trains;
 }
 
-void leati_lowering_add_loss(leati_lowering *lowering, leati_value scalar) {
+/* Appends a scalar to a list; where the list is full, adds it to the last one. */
+static void add_scalar(leati_lowering *lowering, leati_value *list, int32_t *count, leati_value scalar) {
     const int32_t most = (int32_t)(sizeof lowering->losses / sizeof lowering->losses[0]);
     if (scalar == LEATI_NONE || lowering->mode == LEATI_PREDICT) return;
-    if (lowering->loss_count < most)
-        lowering->losses[lowering->loss_count++] = scalar;
+    if (*count < most)
+        list[(*count)++] = scalar;
     else
-        lowering->losses[most - 1] = leati_add(lowering->graph, lowering->losses[most - 1], scalar);
+        list[most - 1] = leati_add(lowering->graph, list[most - 1], scalar);
+}
+
+void leati_lowering_add_loss(leati_lowering *lowering, leati_value scalar) {
+    add_scalar(lowering, lowering->losses, &lowering->loss_count, scalar);
 }
 
 void leati_lowering_add_activity(leati_lowering *lowering, const leati_regularizer *regularizer,
@@ -46,8 +51,10 @@ void leati_lowering_add_activity(leati_lowering *lowering, const leati_regulariz
         const leati_desc *desc = leati_graph_desc(lowering->graph, outputs[i]);
         if (regularizer->per_sample && penalty != LEATI_NONE && desc->rank > 0 && desc->shape[0] > 0)
             penalty = leati_linear(lowering->graph, penalty, 1.0f / (float)desc->shape[0], 0.0f);
-        else if (penalty != LEATI_NONE)
-            lowering->sums_activity = true;
+        else if (lowering->whole_batch > 0) {
+            add_scalar(lowering, lowering->sums, &lowering->sum_count, penalty);
+            continue;
+        }
         leati_lowering_add_loss(lowering, penalty);
     }
     leati_graph_store_bf16(lowering->graph, before);

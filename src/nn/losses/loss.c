@@ -198,10 +198,16 @@ static leati_value quotient(leati_graph *graph, leati_value a, leati_value b) {
 }
 
 /* Scales a mean over all values to the mean over those that count, as in current Keras. */
-static leati_value of_counted(leati_graph *graph, leati_value mean, leati_value kept) {
-    leati_value total = leati_scalar(graph, (float)leati_desc_count(leati_graph_desc(graph, kept)));
+static leati_value of_counted(leati_graph *graph, leati_value mean, leati_value kept, leati_totals *totals) {
+    int64_t all = leati_desc_count(leati_graph_desc(graph, kept));
+    if (totals) all = all / totals->samples * totals->whole;
     leati_value count = leati_reduce_all(graph, LEATI_REDUCE_SUM, kept);
-    return leati_mul(graph, mean, quotient(graph, total, count));
+    count = leati_total_count(graph, totals, count);
+    return leati_mul(graph, mean, quotient(graph, leati_scalar(graph, (float)all), count));
+}
+
+static leati_value scaled(leati_graph *graph, leati_value x, float factor) {
+    return factor == 1.0f ? x : leati_linear(graph, x, factor, 0.0f);
 }
 
 /* Returns the product of what counts and the weights, in the shape of the values; LEATI_NONE if there is neither. */
@@ -215,17 +221,42 @@ static leati_value all_weights(leati_graph *graph, leati_value *values, leati_va
     return kept == LEATI_NONE ? weights : leati_mul(graph, weights, kept);
 }
 
+/* Reduces a loss of sums over the whole batch, which is one number or has one number for each class: every part
+ * computes the loss of the batch, and contributes its share. */
+static leati_value reduce_whole(const leati_output_loss *loss, leati_graph *graph, leati_value values,
+                                leati_value weights, leati_totals *totals) {
+    const bool sums = loss->reduction == LEATI_REDUCTION_SUM;
+    const float share = leati_share_of_part(totals);
+    leati_value one = leati_reduce_all(graph, sums ? LEATI_REDUCE_SUM : LEATI_REDUCE_MEAN, values);
+    if (weights == LEATI_NONE) return scaled(graph, one, share);
+    const int64_t all = leati_desc_count(leati_graph_desc(graph, weights)) / totals->samples * totals->whole;
+    leati_value sum = leati_total_count(graph, totals, leati_reduce_all(graph, LEATI_REDUCE_SUM, weights));
+    leati_value weighted = leati_mul(graph, one, sum);
+    if (loss->reduction == LEATI_REDUCTION_MEAN_WITH_SAMPLE_WEIGHT)
+        weighted = quotient(graph, weighted, sum);
+    else if (!sums)
+        weighted = scaled(graph, weighted, 1.0f / (float)all);
+    return scaled(graph, weighted, share);
+}
+
 leati_value leati_loss_lower(const leati_output_loss *loss, leati_graph *graph, leati_value y_true,
-                             leati_value y_pred, leati_value weights) {
-    leati_value values = loss->type->measure.lower(graph, &loss->options, y_true, y_pred);
+                             leati_value y_pred, leati_value weights, leati_totals *totals) {
+    leati_measure_options options = loss->options;
+    const int32_t before = totals ? totals->count : 0;
+    options.totals = totals;
+    leati_value values = loss->type->measure.lower(graph, &options, y_true, y_pred);
+    if (totals && totals->count > before) return reduce_whole(loss, graph, values, weights, totals);
     leati_value kept = counted(loss, graph, y_true, values);
     leati_value factors = all_weights(graph, &values, kept, weights);
     if (factors != LEATI_NONE) values = leati_mul(graph, values, factors);
     bool by_weight = loss->reduction == LEATI_REDUCTION_MEAN_WITH_SAMPLE_WEIGHT && factors != LEATI_NONE;
     if (loss->reduction == LEATI_REDUCTION_SUM || by_weight) {
         leati_value sum = leati_reduce_all(graph, LEATI_REDUCE_SUM, values);
-        return by_weight ? quotient(graph, sum, leati_reduce_all(graph, LEATI_REDUCE_SUM, factors)) : sum;
+        if (!by_weight) return sum;
+        factors = leati_reduce_all(graph, LEATI_REDUCE_SUM, factors);
+        return quotient(graph, sum, leati_total_count(graph, totals, factors));
     }
     leati_value mean = leati_reduce_all(graph, LEATI_REDUCE_MEAN, values);
-    return kept == LEATI_NONE ? mean : of_counted(graph, mean, kept);
+    mean = scaled(graph, mean, leati_share_of_part(totals));
+    return kept == LEATI_NONE ? mean : of_counted(graph, mean, kept, totals);
 }

@@ -12,6 +12,7 @@
 #include "engine/graph/graph.h"
 #include "leat/error.h"
 #include "nn/config/field.h"
+#include "nn/losses/totals.h"
 #include "nn/parts/part.h"
 
 /* The options of all losses and metrics; a type's fields say which of them it has.  leati_fields_fini with these
@@ -45,6 +46,7 @@ typedef struct leati_measure_options {
     json_t *target_class_ids;          /* IoU and its kin; owned */
     bool sparse_y_true, sparse_y_pred; /* IoU and its kin: class numbers; false: a number for each class */
     bool as_keras3;            /* the arithmetic of current Keras; set by compile, not by a configuration */
+    leati_totals *totals;      /* sums over the batch, of a part; set for a call of `lower`; NULL: none */
     leati_part_object *object; /* owned: a custom loss or metric; NULL: one of leat's */
 } leati_measure_options;
 
@@ -120,9 +122,11 @@ leat_status leati_loss_check_targets(const leati_output_loss *loss, const leat_t
                                      int64_t classes, leat_error *err);
 
 /* Returns sum(weights * values) / number of values, or another reduction of the loss.  weights is (N), (N, T) or
- * LEATI_NONE. */
+ * LEATI_NONE.
+ * @param totals  Of a part of a batch: then the results of the parts add up to the loss of the batch.  NULL: a whole
+ *                batch. */
 leati_value leati_loss_lower(const leati_output_loss *loss, leati_graph *graph, leati_value y_true,
-                             leati_value y_pred, leati_value weights);
+                             leati_value y_pred, leati_value weights, leati_totals *totals);
 
 /* Broadcasts the weights of samples or time steps along the other axes of values.  The graph fails if the shapes do
  * not fit. */

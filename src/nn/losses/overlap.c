@@ -23,8 +23,10 @@ static bool axes_of(leati_graph *g, const leati_measure_options *options, leati_
     return true;
 }
 
-static leati_value sum(leati_graph *g, leati_value x, uint32_t axes) {
-    return leati_reduce_of(g, LEATI_REDUCE_SUM, x, axes, false);
+/* Sums over the samples are those of the whole batch. */
+static leati_value sum(leati_graph *g, const leati_measure_options *options, leati_value x, uint32_t axes) {
+    leati_value part = leati_reduce_of(g, LEATI_REDUCE_SUM, x, axes, false);
+    return axes & 1 ? leati_total(g, options->totals, part) : part;
 }
 
 /* 1 - 2 sum(t p) / (sum(t) + sum(p) + epsilon) */
@@ -32,8 +34,8 @@ static leati_value dice(leati_graph *g, const leati_measure_options *options, le
                         leati_value y_pred) {
     uint32_t axes;
     if (!axes_of(g, options, y_pred, &axes)) return LEATI_INVALID;
-    leati_value both = sum(g, leati_mul(g, y_true, y_pred), axes);
-    leati_value all = leati_add(g, sum(g, y_true, axes), sum(g, y_pred, axes));
+    leati_value both = sum(g, options, leati_mul(g, y_true, y_pred), axes);
+    leati_value all = leati_add(g, sum(g, options, y_true, axes), sum(g, options, y_pred, axes));
     leati_value share = leati_div(g, both, leati_linear(g, all, 1.0f, LEATI_EPSILON));
     return leati_linear(g, share, -2.0f, 1.0f);
 }
@@ -44,9 +46,9 @@ static leati_value tversky(leati_graph *g, const leati_measure_options *options,
                            leati_value y_pred) {
     uint32_t axes;
     if (!axes_of(g, options, y_pred, &axes)) return LEATI_INVALID;
-    leati_value both = sum(g, leati_mul(g, y_true, y_pred), axes);
-    leati_value missed = sum(g, leati_mul(g, leati_linear(g, y_pred, -1.0f, 1.0f), y_true), axes);
-    leati_value wrong = sum(g, leati_mul(g, y_pred, leati_linear(g, y_true, -1.0f, 1.0f)), axes);
+    leati_value both = sum(g, options, leati_mul(g, y_true, y_pred), axes);
+    leati_value missed = sum(g, options, leati_mul(g, leati_linear(g, y_pred, -1.0f, 1.0f), y_true), axes);
+    leati_value wrong = sum(g, options, leati_mul(g, y_pred, leati_linear(g, y_true, -1.0f, 1.0f)), axes);
     leati_value all = leati_add(g, both, leati_linear(g, missed, (float)options->alpha, 0.0f));
     all = leati_add(g, all, leati_linear(g, wrong, (float)options->beta, LEATI_EPSILON));
     return leati_linear(g, leati_div(g, both, all), -1.0f, 1.0f);

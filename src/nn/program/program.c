@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Builds the graph of a step: inputs, forward pass, losses, gradients, update, constraints, metrics.  Room: nn. */
-#include "nn/program/program.h"
+#include "nn/program/step.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -13,23 +13,7 @@
 #include "nn/losses/types.h"
 #include "tensor/number.h"
 
-/* The state of a build. */
-typedef struct context {
-    const leat_model *model;
-    const leati_program_spec *spec;
-    leati_program *program;
-    leati_graph *graph;
-    leati_value
-        targets[LEATI_PROGRAM_MAX_OUTPUTS]; /* f32, or class numbers; LEATI_NONE: the output has no loss */
-    leati_value weights[LEATI_PROGRAM_MAX_OUTPUTS];
-    leati_value masks[LEATI_PROGRAM_MAX_OUTPUTS]; /* masks of the predictions */
-    leati_value
-        compared[LEATI_PROGRAM_MAX_OUTPUTS]; /* the predictions for losses and metrics: (N, 1) for (N) */
-    leati_carry *carry;                      /* NULL: none */
-    const bool *sequence;                    /* one per input; only with a carry */
-    bool *rows;                              /* for leati_program_find_rows; otherwise NULL */
-    size_t *row_bytes;
-} context;
+typedef leati_step_context context;
 
 #define SHAPE_TEXT_BYTES 128
 
@@ -39,7 +23,7 @@ static leati_value bind(context *c, const leati_desc *desc) {
     return leati_graph_input(c->graph, c->program->binding_count++, desc);
 }
 
-static leati_value as_float(context *c, leati_value x) {
+leati_value leati_step_as_float(context *c, leati_value x) {
     return leati_graph_desc(c->graph, x)->dtype == LEAT_F32 ? x : leati_cast(c->graph, x, LEAT_F32, 1.0f);
 }
 
@@ -98,10 +82,11 @@ static bool keeps_digits(const leat_model *model, int input) {
 static leati_value bind_input(context *c, int input, int rank) {
     const leati_desc *given = &c->spec->inputs[input];
     leati_value x = with_last_dimension(c, bind(c, given), rank);
-    return leati_dtype_is_integer(given->dtype) && keeps_digits(c->model, input) ? x : as_float(c, x);
+    return leati_dtype_is_integer(given->dtype) && keeps_digits(c->model, input) ? x
+                                                                                 : leati_step_as_float(c, x);
 }
 
-static leat_status bind_inputs(context *c, leati_value *inputs, leat_error *err) {
+leat_status leati_step_bind_inputs(context *c, leati_value *inputs, leat_error *err) {
     if (c->spec->input_count != c->model->input_count) {
         return leati_fail(err, LEAT_ESHAPE, "expected %d inputs, received %d", (int)c->model->input_count,
                           (int)c->spec->input_count);
@@ -154,7 +139,7 @@ static leat_status bind_target(context *c, int output, leat_error *err) {
     if (!fits(given, expected.rank, expected.shape)) return target_mismatch(c, output, &expected, err);
     leati_value target = with_last_dimension(c, bind(c, given), expected.rank);
     bool keep_type = loss->type->sparse && leati_dtype_is_integer(given->dtype);
-    c->targets[output] = keep_type ? target : as_float(c, target);
+    c->targets[output] = keep_type ? target : leati_step_as_float(c, target);
     return LEAT_OK;
 }
 
@@ -179,7 +164,7 @@ static leat_status bind_weight(context *c, int output, leat_error *err) {
                               : "one per sample (sample_weight_mode \"temporal\" for time steps)",
                           leati_shape_text(got, sizeof(got), given->rank, given->shape));
     }
-    c->weights[output] = as_float(c, bind(c, given));
+    c->weights[output] = leati_step_as_float(c, bind(c, given));
     return LEAT_OK;
 }
 
@@ -205,8 +190,7 @@ static leati_value add_term(context *c, leati_value sum, leati_value term) {
     return sum == LEATI_NONE ? term : leati_add(c->graph, sum, term);
 }
 
-/* Returns the sample weights times the mask, as in Keras; LEATI_NONE if there is neither. */
-static leati_value weights_with_mask(context *c, int output, leati_value weights) {
+leati_value leati_step_weights(context *c, int output, leati_value weights) {
     leati_value mask = c->masks[output];
     if (mask == LEATI_NONE || weights == LEATI_NONE) return mask == LEATI_NONE ? weights : mask;
     if (leati_graph_desc(c->graph, weights)->rank < leati_graph_desc(c->graph, mask)->rank)
@@ -214,55 +198,34 @@ static leati_value weights_with_mask(context *c, int output, leati_value weights
     return leati_mul(c->graph, weights, mask);
 }
 
+static leati_totals *totals_of(context *c) {
+    return c->spec->whole_batch > 0 ? &c->totals : NULL;
+}
+
 /* Returns the weights of an output's losses.  Current Keras divides by the number of steps that count, where 2.3.1
  * divides by the number of all steps. */
 static leati_value loss_weights(context *c, int output) {
-    leati_value mask = c->masks[output], weights = weights_with_mask(c, output, c->weights[output]);
+    leati_value mask = c->masks[output], weights = leati_step_weights(c, output, c->weights[output]);
     bool by_count = c->model->compiled.losses[output].reduction == LEATI_REDUCTION_SUM_OVER_BATCH_SIZE;
+    leati_totals *totals = totals_of(c);
     if (mask == LEATI_NONE || !c->model->compiled.as_keras3 || !by_count) return weights;
     leati_value steps = leati_reduce_all(c->graph, LEATI_REDUCE_SUM, mask);
+    steps = leati_total_count(c->graph, totals, steps);
     steps = leati_binary_of(c->graph, LEATI_MAX, steps, leati_scalar(c->graph, 1.0f));
-    leati_value all = leati_scalar(c->graph, (float)leati_desc_count(leati_graph_desc(c->graph, mask)));
-    return leati_mul(c->graph, weights, leati_div(c->graph, all, steps));
+    int64_t all = leati_desc_count(leati_graph_desc(c->graph, mask));
+    if (totals) all = all / totals->samples * totals->whole;
+    return leati_mul(c->graph, weights, leati_div(c->graph, leati_scalar(c->graph, (float)all), steps));
 }
 
-/* Returns what keeps the losses of parts of a batch from adding up to the loss of the batch; NULL: they do. */
-static const char *why_not_in_parts(const context *c, int output) {
-    static const char *const whole[] = {"dice", "tversky", "circle"};
-    const leati_output_loss *loss = &c->model->compiled.losses[output];
-    for (size_t i = 0; i < sizeof whole / sizeof *whole; ++i)
-        if (strcmp(loss->type->measure.name, whole[i]) == 0) return "compares samples with each other";
-    if (loss->reduction == LEATI_REDUCTION_MEAN_WITH_SAMPLE_WEIGHT)
-        return "is divided by the sum of the weights of the batch";
-    if (loss->type->skips_zeros || loss->options.ignore_class != INT64_MIN)
-        return "is divided by the number of values that count in the batch";
-    if (c->masks[output] != LEATI_NONE && c->model->compiled.as_keras3 &&
-        loss->reduction == LEATI_REDUCTION_SUM_OVER_BATCH_SIZE)
-        return "is divided by the number of time steps that count in the batch, in the arithmetic of current "
-               "Keras";
-    return NULL;
-}
-
-static leat_status check_parts(const context *c, const leati_lowering *lowering, leat_error *err) {
+static leat_status check_parts(const context *c, leat_error *err) {
     for (int i = 0; i < c->model->output_count; ++i) {
-        if (!c->model->compiled.losses[i].type) continue;
-        const char *why = why_not_in_parts(c, i);
-        if (why)
-            return leati_fail(err, LEAT_ENOTSUP,
-                              "loss '%s' of output '%s' %s: such a loss is not supported with several ranks",
-                              c->model->compiled.losses[i].type->measure.name,
-                              leati_model_output_name(c->model, i), why);
+        if (c->model->compiled.losses[i].type != &leati_loss_circle) continue;
+        return leati_fail(err, LEAT_ENOTSUP,
+                          "loss 'circle' of output '%s' compares all pairs of samples: such a loss is not "
+                          "supported with several ranks",
+                          leati_model_output_name(c->model, i));
     }
-    if (lowering->adds_loss)
-        return leati_fail(
-            err, LEAT_ENOTSUP,
-            "an AddLoss layer adds a number of the whole batch to the loss: such a loss is not supported "
-            "with several ranks");
-    if (!lowering->sums_activity) return LEAT_OK;
-    return leati_fail(
-        err, LEAT_ENOTSUP,
-        "activity_regularizer with the arithmetic of Keras 2.3.1 is not supported with several ranks: "
-        "it adds up the batch, where the other losses are means; use the arithmetic of current Keras");
+    return LEAT_OK;
 }
 
 /* Returns the share of these samples in a value that is a mean over the batch. */
@@ -274,26 +237,32 @@ static leati_value share_of(context *c, leati_value mean) {
 
 static leat_status lower_losses(context *c, const leati_lowering *lowering, leat_error *err) {
     leati_program *program = c->program;
-    leati_value total = LEATI_NONE;
-    if (c->spec->whole_batch > 0) LEATI_TRY(check_parts(c, lowering, err));
+    leati_value total = LEATI_NONE, sum = LEATI_NONE;
+    if (c->spec->whole_batch > 0) LEATI_TRY(check_parts(c, err));
+    if (lowering->added_loss_count > 0) LEATI_TRY(leati_step_add_losses(c, lowering, &sum, err));
     leati_graph_label(c->graph, "loss");
     for (int i = 0; i < c->model->output_count; ++i) {
         const leati_output_loss *loss = &c->model->compiled.losses[i];
         program->output_losses[i] = LEATI_NONE;
         if (!loss->type) continue;
+        const leati_value weights = loss_weights(c, i);
         leati_value value =
-            leati_loss_lower(loss, c->graph, c->targets[i], c->compared[i], loss_weights(c, i));
-        if (loss->reduction != LEATI_REDUCTION_SUM) value = share_of(c, value);
+            leati_loss_lower(loss, c->graph, c->targets[i], c->compared[i], weights, totals_of(c));
+        if (c->totals.collects) continue;
         leati_graph_keep(c->graph, value);
         program->output_losses[i] = value;
         float weight = (float)loss->weight;
         total = add_term(c, total, weight == 1.0f ? value : leati_linear(c->graph, value, weight, 0.0f));
     }
+    if (c->totals.collects) return leati_graph_check(c->graph, err);
     for (int32_t i = 0; i < lowering->loss_count; ++i) {
         program->regularization = add_term(c, program->regularization, lowering->losses[i]);
     }
+    if (program->regularization != LEATI_NONE) program->regularization = share_of(c, program->regularization);
+    for (int32_t i = 0; i < lowering->sum_count; ++i)
+        program->regularization = add_term(c, program->regularization, lowering->sums[i]);
+    if (sum != LEATI_NONE) program->regularization = add_term(c, program->regularization, sum);
     if (program->regularization != LEATI_NONE) {
-        program->regularization = share_of(c, program->regularization);
         leati_graph_keep(c->graph, program->regularization);
         total = add_term(c, total, program->regularization);
     }
@@ -304,112 +273,6 @@ static leat_status lower_losses(context *c, const leati_lowering *lowering, leat
     program->loss = total;
     leati_graph_keep(c->graph, total);
     return leati_graph_check(c->graph, err);
-}
-
-/* Keeps a value until after the run.  A value that is, or may be, a bound input is copied, since its memory may be
- * gone by then. */
-static leati_value keep_for_reading(context *c, leati_value value, bool bound) {
-    if (bound) value = leati_graph_node(c->graph, LEATI_OP_COPY, NULL, 1, &value, NULL);
-    leati_graph_keep(c->graph, value);
-    return value;
-}
-
-static leati_value comparable_targets(context *c, const leati_metric *metric) {
-    leati_value target = c->targets[metric->output];
-    const leati_desc *prediction = leati_graph_desc(c->graph, c->compared[metric->output]);
-    if (!leati_desc_same_shape(leati_graph_desc(c->graph, target), prediction)) {
-        return leati_graph_fail(c->graph, LEAT_ESHAPE,
-                                "metric '%s': expected targets of the shape of the output, as 0 and 1 for "
-                                "each class; received class numbers",
-                                metric->name);
-    }
-    return as_float(c, target);
-}
-
-/* Fails if a metric of class numbers would get other targets, like the same loss in bind_target. */
-static bool check_class_numbers(context *c, const leati_metric *metric) {
-    const leati_desc *given = leati_graph_desc(c->graph, c->targets[metric->output]);
-    leati_desc expected = *leati_graph_desc(c->graph, c->compared[metric->output]);
-    char want[SHAPE_TEXT_BYTES], got[SHAPE_TEXT_BYTES];
-    if (!metric->class_numbers || expected.rank < 1) return true;
-    expected.shape[expected.rank - 1] = 1;
-    if (leati_desc_same_shape(given, &expected)) return true;
-    leati_graph_fail(c->graph, LEAT_ESHAPE,
-                     "target of output '%s': expected shape %s, class numbers, for metric '%s', received %s",
-                     leati_model_output_name(c->model, metric->output),
-                     leati_shape_text(want, sizeof want, expected.rank, expected.shape), metric->name,
-                     leati_shape_text(got, sizeof got, given->rank, given->shape));
-    return false;
-}
-
-static bool has_option(const leati_metric *metric, const char *key) {
-    for (const leati_field *field = metric->fields; field && field->key; ++field)
-        if (strcmp(field->key, key) == 0) return true;
-    return false;
-}
-
-/* True if the metric is a sum or mean over samples, so that those of the parts of a batch add up; otherwise fails. */
-static bool adds_up(context *c, const leati_metric *metric) {
-    const int rank = leati_graph_desc(c->graph, c->compared[metric->output])->rank;
-    const bool is_overlap =
-        metric->lower == leati_loss_dice.measure.lower || metric->lower == leati_loss_tversky.measure.lower;
-    const int64_t axis = metric->options.axis;
-    const bool along_batch = has_option(metric, "axis") && (axis == 0 || axis == -rank);
-    if (c->spec->whole_batch == 0 || !(is_overlap || along_batch)) return true;
-    leati_graph_fail(c->graph, LEAT_ENOTSUP,
-                     "metric '%s' compares samples with each other (%s): such a metric is not supported with "
-                     "several ranks",
-                     metric->name,
-                     is_overlap ? "Dice and Tversky add up the batch" : "its axis is that of the batch");
-    return false;
-}
-
-static void lower_metric(context *c, int index) {
-    const leati_metric *metric = &c->model->compiled.metrics[index];
-    if (!adds_up(c, metric)) return;
-    if (!check_class_numbers(c, metric)) return;
-    leati_value values = c->compared[metric->output], targets = LEATI_NONE;
-    if (metric->lower)
-        values = metric->lower(c->graph, &metric->options, c->targets[metric->output], values);
-    else
-        targets = keep_for_reading(c,
-                                   metric->options.object ? as_float(c, c->targets[metric->output])
-                                                          : comparable_targets(c, metric),
-                                   true);
-    leati_value weights =
-        weights_with_mask(c, metric->output, metric->weighted ? c->weights[metric->output] : LEATI_NONE);
-    if (weights != LEATI_NONE)
-        weights = keep_for_reading(c, leati_weights_like(c->graph, weights, values), true);
-    c->program->metrics[index] = keep_for_reading(c, values, !metric->lower);
-    c->program->metric_targets[index] = targets;
-    c->program->metric_weights[index] = weights;
-}
-
-/* Keeps the values of all calls of an AddMetric layer. */
-static void lower_added_metric(context *c, const leati_lowering *lowering, int index) {
-    leati_value values[LEATI_LOWERING_MAX_ADDED];
-    int count = 0;
-    for (int32_t i = 0; i < lowering->added_count; ++i)
-        if (lowering->added_layers[i] == c->model->compiled.metrics[index].added)
-            values[count++] = lowering->added_metrics[i];
-    if (count > LEATI_MAX_INPUTS || count == 0)
-        leati_graph_fail(c->graph, LEAT_ENOTSUP,
-                         "metric '%s': expected 1 to %d calls of its layer, received %d",
-                         c->model->compiled.metrics[index].name, LEATI_MAX_INPUTS, count);
-    else
-        c->program->metrics[index] =
-            keep_for_reading(c, count == 1 ? values[0] : leati_concat(c->graph, count, values, 0), true);
-    c->program->metric_targets[index] = c->program->metric_weights[index] = LEATI_NONE;
-}
-
-static void lower_metrics(context *c, const leati_lowering *lowering) {
-    leati_graph_label(c->graph, "metrics");
-    for (int i = 0; i < c->model->compiled.metric_count; ++i) {
-        if (c->model->compiled.metrics[i].added)
-            lower_added_metric(c, lowering, i);
-        else
-            lower_metric(c, i);
-    }
 }
 
 /* ---- Training ---- */
@@ -537,7 +400,11 @@ static leat_status build(context *c, leat_error *err) {
                                .whole_batch = c->spec->whole_batch,
                                .part_batch = c->spec->inputs[0].shape[0],
                                .carry = c->carry};
-    LEATI_TRY(bind_inputs(c, inputs, err));
+    c->totals = (leati_totals){.collects = c->spec->part_of_step == LEATI_STEP_TOTALS,
+                               .samples = c->spec->inputs[0].shape[0],
+                               .whole = c->spec->whole_batch,
+                               .binding = &c->program->binding_count};
+    LEATI_TRY(leati_step_bind_inputs(c, inputs, err));
     for (int i = 0; c->carry && i < c->spec->input_count; ++i)
         if (c->sequence[i]) leati_carry_mark(&lowering, inputs[i]);
     LEATI_TRY(leati_model_lower(c->model, &lowering, inputs, c->program->predictions, c->masks, err));
@@ -550,8 +417,11 @@ static leat_status build(context *c, leat_error *err) {
     }
     LEATI_TRY(bind_targets(c, err));
     LEATI_TRY(lower_losses(c, &lowering, err));
+    c->program->total_count = c->totals.count;
+    memcpy(c->program->totals, c->totals.values, sizeof c->program->totals);
+    if (c->totals.collects) return LEAT_OK;
     if (c->spec->mode == LEATI_TRAIN) LEATI_TRY(lower_training(c, err));
-    lower_metrics(c, &lowering);
+    LEATI_TRY(leati_step_lower_metrics(c, &lowering, err));
     return leati_graph_check(c->graph, err);
 }
 

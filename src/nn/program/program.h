@@ -25,7 +25,8 @@ typedef enum leati_phase {
 typedef enum leati_part_of_step {
     LEATI_STEP_WHOLE = 0,
     LEATI_STEP_GRADIENTS, /* up to the gradients, which stay in their slab, and the metrics */
-    LEATI_STEP_UPDATE     /* the update by the gradients in the slab; the program reads no batch */
+    LEATI_STEP_UPDATE,    /* the update by the gradients in the slab; the program reads no batch */
+    LEATI_STEP_TOTALS     /* of a part of a batch: only the sums that its losses need of all parts */
 } leati_part_of_step;
 
 /* The shapes that the step reads, with the batch in front and all dimensions known: inputs, targets, then sample
@@ -46,11 +47,15 @@ typedef struct leati_program_spec {
     leati_desc weights[LEATI_PROGRAM_MAX_OUTPUTS]; /* per output; rank -1: the output has no sample weights */
 } leati_program_spec;
 
-/* The results of a run.  Graph inputs are bound in this order: inputs, targets, weights, without those that are
+/* The results of a run.  Graph inputs are bound in this order: inputs, targets, weights, totals, without those that are
  * absent. */
 typedef struct leati_program {
     leati_graph *graph;
     int32_t binding_count;
+    /* Sums over the batch (nn/losses/totals.h): of LEATI_STEP_TOTALS its results; of the other programs of a part, its
+     * last inputs, behind those that are in the spec. */
+    int32_t total_count;
+    leati_value totals[LEATI_TOTALS_MAX];
     leati_value predictions[LEATI_PROGRAM_MAX_OUTPUTS]; /* readable after a run in predict mode only */
     leati_value loss;                                   /* scalar: the total, regularizers included */
     leati_value regularization;                         /* scalar, LEATI_NONE without regularizers */
@@ -62,6 +67,9 @@ typedef struct leati_program {
     leati_value metrics[LEATI_PROGRAM_MAX_METRICS];
     leati_value metric_targets[LEATI_PROGRAM_MAX_METRICS];
     leati_value metric_weights[LEATI_PROGRAM_MAX_METRICS];
+    /* Of a part of a batch: the metric is computed from the predictions, targets and weights of the whole batch, and
+     * the values above are those of the part. */
+    bool metric_is_whole[LEATI_PROGRAM_MAX_METRICS];
 } leati_program;
 
 /* Returns the phase of the model's next step in this mode. */

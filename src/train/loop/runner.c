@@ -331,7 +331,11 @@ leat_status leati_runner_predict(leati_runner *runner, leat_predictions *predict
 leat_status leati_runner_measure(const leati_runner *runner, leati_meter *meter, const leat_model *model,
                                  const leati_compiled_step *step, leat_error *err) {
     if (!runner->parallel) return leati_meter_add(meter, model, step, runner->size, err);
-    return leati_meter_add_sums(meter, model, runner->parallel->sums, runner->size, err);
+    const leati_metric_batch *whole[LEATI_PROGRAM_MAX_METRICS] = {NULL};
+    leati_whole_metrics *metrics = &runner->parallel->whole;
+    for (int i = 0; i < model->compiled.metric_count; ++i)
+        if (metrics->is_used[i]) whole[i] = &metrics->batches[i];
+    return leati_meter_add_sums(meter, model, runner->parallel->sums, whole, runner->size, err);
 }
 
 int64_t leati_runner_skips(leati_runner *runner) {

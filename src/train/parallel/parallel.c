@@ -17,20 +17,7 @@ enum { STATUS, REQUESTED, DATA, COMPUTE, HEAD };
 
 /* ---- Making and freeing ---- */
 
-static leat_status check_metrics(const leat_model *model, leat_error *err) {
-    for (int i = 0; i < model->compiled.metric_count; ++i) {
-        const leati_metric *metric = &model->compiled.metrics[i];
-        if (metric->options.object && !metric->lower)
-            return leati_fail(
-                err, LEAT_ENOTSUP,
-                "metric '%s': a custom metric with a state of its own is not supported with several "
-                "ranks: leat cannot add up such states",
-                metric->name);
-    }
-    return LEAT_OK;
-}
-
-static leat_status check_model(const leati_parallel *p, leati_mode mode, leat_error *err) {
+static leat_status check_model(const leati_parallel *p, leat_error *err) {
     const leat_model *model = p->model;
     if (p->deterministic && p->dist->size > LEATI_PARALLEL_PARTS)
         return leati_fail(
@@ -53,7 +40,7 @@ static leat_status check_model(const leati_parallel *p, leati_mode mode, leat_er
                 "input '%s' has a fixed batch size: that is not supported with several ranks, which "
                 "compute parts of each batch",
                 leati_model_input_name(model, i));
-    return mode == LEATI_PREDICT ? LEAT_OK : check_metrics(model, err);
+    return LEAT_OK;
 }
 
 leat_status leati_parallel_init(leati_parallel *p, leat_dist *dist, leat_model *model, leati_mode mode,
@@ -72,7 +59,7 @@ leat_status leati_parallel_init(leati_parallel *p, leat_dist *dist, leat_model *
             "--bf16-gradients is not supported with --deterministic, which adds up the gradients of "
             "8 parts in float32, however many ranks have them: leave out one of both");
     LEATI_TRY(leati_trainer_of(model, &trainer, err));
-    LEATI_TRY(check_model(p, mode, err));
+    LEATI_TRY(check_model(p, err));
     p->width = leati_meter_width(model);
     const size_t block = (size_t)p->width * LEATI_PARALLEL_PARTS,
                  floats = model->weights.bytes / sizeof(float);
@@ -93,6 +80,7 @@ leat_status leati_parallel_init(leati_parallel *p, leat_dist *dist, leat_model *
 void leati_parallel_fini(leati_parallel *p) {
     leati_tree_fini(&p->tree);
     leati_exchanges_fini(&p->exchanges);
+    leati_batch_totals_fini(&p->totals);
     leati_shards_fini(&p->shards);
     leati_free(p->mine);
     leati_free(p->all);
@@ -100,7 +88,8 @@ void leati_parallel_fini(leati_parallel *p) {
     leati_free(p->times);
     leati_free(p->before);
     leati_free(p->moving);
-    for (int i = 0; i < LEATI_PROGRAM_MAX_OUTPUTS; ++i) leati_free(p->rows[i].memory);
+    for (int i = 0; i < LEATI_PROGRAM_MAX_OUTPUTS; ++i) leati_rows_fini(&p->rows[i]);
+    leati_whole_metrics_fini(&p->whole);
     *p = (leati_parallel){0};
 }
 
@@ -219,6 +208,7 @@ static leat_status run_part(leati_parts *r, int part, leat_error *err) {
     leat_status status = run_step(r, step, pointers, leati_part_seed(b->seed, part), err);
     if (status != LEAT_OK) return b->name_sample(b->user, status, first - r->from, err);
     LEATI_TRY(leati_meter_measure(p->model, step, p->mine + HEAD + (part - p->first) * p->width, err));
+    LEATI_TRY(leati_whole_metrics_take(&p->whole, r, step, count, err));
     return trains ? collect(r, part, step->plan, (float)count / (float)r->samples, err) : LEAT_OK;
 }
 
@@ -234,6 +224,17 @@ static leat_status run_without_samples(leati_parts *r, leat_error *err) {
     LEATI_TRY(run_step(r, step, pointers, r->batch->seed, err));
     if (rows_of(p)) memset(rows_of(p), 0, r->rows * sizeof(float));
     return LEAT_OK;
+}
+
+/* A rank without samples learns from the step of one sample which metrics are gathered, and their shapes. */
+static leat_status learn_metrics(leati_parts *r, leat_error *err) {
+    const leati_compiled_step *step = NULL;
+    const void *pointers[LEATI_MAX_BOUND];
+    leati_program_spec spec = r->spec;
+    if (r->p->model->compiled.metric_count == 0) return LEAT_OK;
+    leati_parts_cut(r, &spec, pointers, r->from, 1);
+    LEATI_TRY(leati_trainer_step(r->batch->trainer, &spec, r->batch->threads, &step, err));
+    return leati_whole_metrics_take(&r->p->whole, r, step, 0, err);
 }
 
 /* The parts of a batch that one rank computes one after the other cannot be normalized together. */
@@ -300,6 +301,8 @@ static leat_status run_parts(leati_parts *r, leat_error *err) {
     const bool trains = r->batch->binding->mode == LEATI_TRAIN && !p->deterministic && p->dist->size > 1;
     memset(p->mine, 0, block_of(p) * sizeof(double));
     leat_status status = r->batch->taken == LEAT_OK ? begin_batch(r, err) : r->batch->taken;
+    status = leati_batch_totals_sum(r, status, err);
+    if (r->agreed_failure) return status;
     if (trains && (!p->knows_exchanges || p->exchanges_in_steps)) { /* no rank may begin exchanges alone */
         status = leati_parallel_agree(p->dist, status, err);
         r->agreed_failure = status != LEAT_OK;
@@ -307,6 +310,8 @@ static leat_status run_parts(leati_parts *r, leat_error *err) {
         p->exchanges_in_steps = p->exchanges.total > 0;
     }
     if (status != LEAT_OK) return status;
+    leati_whole_metrics_begin(&p->whole, p->model);
+    if (leati_samples_of(p, p->dist->rank, r->samples) == 0) LEATI_TRY(learn_metrics(r, err));
     if (trains && p->exchanges.exchange.is_empty && p->exchanges.total > 0)
         return run_without_samples(r, err);
     for (int part = p->first; part < p->end; ++part) LEATI_TRY(run_part(r, part, err));
@@ -469,7 +474,9 @@ leat_status leati_parallel_run(leati_parallel *p, const leati_parallel_batch *ba
     status = gather_measures(p, status, err);
     if (status != LEAT_OK && r.plan)
         restore_written(p, r.plan, p->before); /* as on the ranks that had no batch */
-    if (status != LEAT_OK || r.spec.mode != LEATI_TRAIN) return status;
+    if (status != LEAT_OK) return status;
+    LEATI_TRY(leati_whole_metrics_gather(&p->whole, &r, err));
+    if (r.spec.mode != LEATI_TRAIN) return LEAT_OK;
     LEATI_TRY(sum_gradients(&r, err));
     trace_ranks(p, start, computed);
     const double exposed = (double)(leati_now_ns() - computed) - note_times(p);

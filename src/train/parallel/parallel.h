@@ -8,8 +8,11 @@
 #include "leat/trace.h"
 #include "train/parallel/buckets.h"
 #include "train/parallel/exchanges.h"
+#include "train/parallel/rows.h"
 #include "train/parallel/shards.h"
+#include "train/parallel/totals.h"
 #include "train/parallel/tree.h"
+#include "train/parallel/whole_metrics.h"
 #include "train/step/binding.h"
 #include "train/step/meter.h"
 #include "train/step/predictions.h"
@@ -25,14 +28,6 @@ typedef struct leati_rank_times {
         late; /* the time by which it was later than the rank before it in the order of being ready: the other
                   * ranks waited that long for this rank */
 } leati_rank_times;
-
-/* The predictions of a batch for one output. */
-typedef struct leati_rows {
-    leat_tensor mine; /* of the samples of this rank: a view of its part of `memory` */
-    size_t bytes;     /* of one sample */
-    char *memory;     /* first a block for this rank, then a block for each rank */
-    size_t memory_bytes;
-} leati_rows;
 
 typedef struct leati_parallel {
     leat_dist *dist; /* borrowed */
@@ -53,6 +48,8 @@ typedef struct leati_parallel {
     leati_rows rows[LEATI_PROGRAM_MAX_OUTPUTS]; /* of a prediction, by output */
     leati_tree tree;                            /* sums of gradients, of a deterministic model */
     leati_buckets buckets;                      /* sums of gradients, of other models */
+    leati_batch_totals totals;                  /* sums over the batch that its losses need */
+    leati_whole_metrics whole;                  /* metrics that are computed from whole batches */
     leati_norms norms;                          /* which normalizations are synchronized */
     leati_exchanges exchanges;                  /* of synchronized normalizations */
     bool knows_exchanges, exchanges_in_steps;   /* after the first training step: its plan has exchanges */
@@ -92,14 +89,14 @@ typedef struct leati_parallel_options {
 } leati_parallel_options;
 
 /* Checks that several ranks can run the model in this mode.  leati_parallel_fini also frees what a failure leaves.
- * Errors: LEAT_ENOTSUP stateful layers, an input with a fixed batch size, a custom metric, a GPU, or a deterministic
+ * Errors: LEAT_ENOTSUP stateful layers, an input with a fixed batch size, a GPU, or a deterministic
  * model with more than LEATI_PARALLEL_PARTS ranks or with options->bf16; LEAT_ENOMEM. */
 leat_status leati_parallel_init(leati_parallel *parallel, leat_dist *dist, leat_model *model, leati_mode mode,
                                 const leati_parallel_options *options, leat_error *err);
 void leati_parallel_fini(leati_parallel *parallel);
 
 /* Computes the batch, and in train mode updates the weights.  All ranks return the
- * same.  parallel->sums are then for leati_meter_add_sums.
+ * same.  parallel->sums and parallel->whole are then for leati_meter_add_sums.
  * Errors: those of the step, in the words of the first rank that failed; those of the communicator. */
 leat_status leati_parallel_run(leati_parallel *parallel, const leati_parallel_batch *batch, leat_error *err);
 

@@ -12,6 +12,12 @@ int64_t leati_first_sample(const leati_parallel *p, int part, int64_t samples) {
     return part * samples / p->parts;
 }
 
+int64_t leati_samples_of(const leati_parallel *p, int rank, int64_t samples) {
+    const int first = leati_first_part(rank, p->dist->size, p->parts),
+              end = leati_first_part(rank + 1, p->dist->size, p->parts);
+    return leati_first_sample(p, end, samples) - leati_first_sample(p, first, samples);
+}
+
 uint64_t leati_part_seed(uint64_t seed, int part) {
     return seed + (uint64_t)part * UINT64_C(0x9e3779b97f4a7c15);
 }
@@ -47,4 +53,6 @@ void leati_parts_cut(const leati_parts *r, leati_program_spec *spec, const void 
         if (spec->targets[i].rank >= 0) cut_desc(&spec->targets[i], &pointers[at++], first, count);
     for (int i = 0; i < spec->target_count; ++i)
         if (spec->weights[i].rank >= 0) cut_desc(&spec->weights[i], &pointers[at++], first, count);
+    for (int i = 0; i < r->p->totals.count; ++i)
+        pointers[at + i] = r->p->totals.values + r->p->totals.offset[i];
 }

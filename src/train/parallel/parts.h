@@ -6,8 +6,8 @@
 
 #include "train/parallel/parallel.h"
 
-/* The largest number of tensors of a batch that a program binds. */
-#define LEATI_MAX_BOUND (3 * LEATI_PROGRAM_MAX_OUTPUTS)
+/* The largest number of values that the program of a part binds: tensors of the batch, and totals. */
+#define LEATI_MAX_BOUND (3 * LEATI_PROGRAM_MAX_OUTPUTS + LEATI_TOTALS_MAX)
 
 /* The state of one call of leati_parallel_run or leati_parallel_predict. */
 typedef struct leati_parts {
@@ -25,6 +25,8 @@ typedef struct leati_parts {
 
 /* Returns the place in a batch of the first sample of a part. */
 int64_t leati_first_sample(const leati_parallel *p, int part, int64_t samples);
+/* Returns the number of samples of a rank in a batch. */
+int64_t leati_samples_of(const leati_parallel *p, int rank, int64_t samples);
 /* Returns the seed of a part: each draws other random numbers (dropout); part 0 draws those of a step that is not
  * cut. */
 uint64_t leati_part_seed(uint64_t seed, int part);
@@ -33,8 +35,8 @@ bool leati_is_requested(const leati_parallel *p);
 
 /* Binds the batch of the call.  Errors: those of leati_binding_apply. */
 leat_status leati_parts_bind(leati_parts *run, leat_error *err);
-/* Sets the shapes and pointers of `count` samples, from sample `first` of the whole batch on; *spec is a copy of
- * run->spec. */
+/* Sets the shapes and pointers of `count` samples, from sample `first` of the whole batch on, and the pointers of the
+ * totals; *spec is a copy of run->spec. */
 void leati_parts_cut(const leati_parts *run, leati_program_spec *spec, const void **pointers, int64_t first,
                      int64_t count);
 

@@ -64,7 +64,7 @@ static leat_status add_metrics(double *state, const leat_model *model, const lea
                                               tensor_of(step, step->program.metric_targets[i], &tensors[1]),
                                           .weights =
                                               tensor_of(step, step->program.metric_weights[i], &tensors[2])};
-        LEATI_TRY(leati_metric_add(metric, state, &batch, err));
+        if (!step->program.metric_is_whole[i]) LEATI_TRY(leati_metric_add(metric, state, &batch, err));
         state += metric->state_count;
     }
     return LEAT_OK;
@@ -97,14 +97,24 @@ leat_status leati_meter_measure(const leat_model *model, const leati_compiled_st
 }
 
 leat_status leati_meter_add_sums(leati_meter *meter, const leat_model *model, const double *sums,
-                                 int64_t size, leat_error *err) {
+                                 const leati_metric_batch *const *whole, int64_t size, leat_error *err) {
     LEATI_TRY(check_states(meter, model, err));
     meter->last_loss = sums[0];
     meter->loss += sums[0] * (double)size;
     meter->samples += size;
     for (int i = 0; model->output_count > 1 && i < model->output_count; ++i)
         meter->output_losses[i] += sums[1 + i] * (double)size;
-    for (int64_t i = 0; i < meter->state_count; ++i) meter->states[i] += sums[1 + model->output_count + i];
+    double *state = meter->states;
+    const double *added = sums + 1 + model->output_count;
+    for (int i = 0; i < model->compiled.metric_count; ++i) {
+        const leati_metric *metric = &model->compiled.metrics[i];
+        if (whole[i])
+            LEATI_TRY(leati_metric_add(metric, state, whole[i], err));
+        else
+            for (int64_t k = 0; k < metric->state_count; ++k) state[k] += added[k];
+        state += metric->state_count;
+        added += metric->state_count;
+    }
     return LEAT_OK;
 }
 

@@ -29,12 +29,14 @@ void leati_meter_reset(leati_meter *meter);
 leat_status leati_meter_add(leati_meter *meter, const leat_model *model, const leati_compiled_step *step,
                             int64_t size, leat_error *err);
 /* leati_meter_add() in two functions, for batches that are computed in parts.  leati_meter_measure writes what one part
- * adds, as leati_meter_width doubles that are zero before; leati_meter_add_sums takes their sums over the parts. */
+ * adds, as leati_meter_width doubles that are zero before; leati_meter_add_sums takes their sums over the parts.
+ * Metrics that do not add up (leati_program.metric_is_whole) are not measured: whole[i] has the tensors of the whole
+ * batch for metric i, or is NULL if the metric adds up. */
 int64_t leati_meter_width(const leat_model *model);
 leat_status leati_meter_measure(const leat_model *model, const leati_compiled_step *step, double *out,
                                 leat_error *err);
 leat_status leati_meter_add_sums(leati_meter *meter, const leat_model *model, const double *sums,
-                                 int64_t size, leat_error *err);
+                                 const leati_metric_batch *const *whole, int64_t size, leat_error *err);
 /* Sets the means so far in the logs, with Keras's names (model.metrics_names) and `prefix` in front of each name. */
 void leati_meter_logs(const leati_meter *meter, const leat_model *model, const char *prefix, leat_logs *logs);
 

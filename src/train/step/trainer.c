@@ -284,6 +284,7 @@ static leat_status compile_on(leati_trainer *trainer, leati_compiled_step *step,
     leati_arena **arena = arena_of(trainer, step);
     if (!*arena) LEATI_TRY(leati_arena_create_on(arena, step->on_host ? NULL : trainer->device, err));
     leati_plan_options options = leati_plan_options_of(trainer->model, step->threads, *arena);
+    options.writes_nothing = step->spec.part_of_step == LEATI_STEP_TOTALS;
     memcpy(options.slabs, trainer->model->weights.slab, sizeof options.slabs);
     if (trainer->slabs && !on_host) leati_device_slabs_addresses(trainer->slabs, options.slabs);
     LEATI_TRY(leati_program_build(trainer->model, &step->spec, &step->program, err));
@@ -364,10 +365,10 @@ static leat_status update_slabs(leati_trainer *trainer, leati_compiled_step **st
 static leat_status get_step(leati_trainer *trainer, const leati_program_spec *shapes, int threads,
                             const leati_compiled_step **out, leat_error *err) {
     leati_program_spec spec = *shapes;
-    if (spec.part_of_step != LEATI_STEP_GRADIENTS)
-        spec.phase = leati_program_phase(trainer->model, spec.mode);
-    if (spec.mode == LEATI_TRAIN && spec.part_of_step != LEATI_STEP_GRADIENTS && spec.share.ranks == 0)
-        LEATI_TRY(leati_weights_check_slots(&trainer->model->weights, err));
+    const bool updates = spec.mode == LEATI_TRAIN && spec.part_of_step != LEATI_STEP_GRADIENTS &&
+                         spec.part_of_step != LEATI_STEP_TOTALS;
+    if (updates || spec.mode != LEATI_TRAIN) spec.phase = leati_program_phase(trainer->model, spec.mode);
+    if (updates && spec.share.ranks == 0) LEATI_TRY(leati_weights_check_slots(&trainer->model->weights, err));
     leati_compiled_step *step = find_step(trainer, &spec, threads);
     LEATI_TRY(update_slabs(trainer, &step, err));
     *out = step;
@@ -432,6 +433,7 @@ static leat_status run_update(leati_trainer *trainer, const leati_compiled_step 
 static leat_status finish_run(leati_trainer *trainer, const leati_compiled_step *step, leat_error *err) {
     bool is_training = step->spec.mode == LEATI_TRAIN;
     leat_model *model = trainer->model;
+    if (step->spec.part_of_step == LEATI_STEP_TOTALS) return LEAT_OK;
     if (is_training && step->spec.part_of_step != LEATI_STEP_GRADIENTS) {
         ++model->iterations;
         if (step->spec.part_of_step == LEATI_STEP_UPDATE)

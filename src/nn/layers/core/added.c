@@ -26,8 +26,13 @@ static void lower_loss(const leati_layer *layer, leati_lowering *lowering, int i
                        const leati_value *inputs, leati_value *outputs) {
     (void)layer, (void)input_count;
     outputs[0] = inputs[0];
-    lowering->adds_loss = true;
-    leati_lowering_add_loss(lowering, inputs[0]);
+    if (lowering->whole_batch == 0 || lowering->mode == LEATI_PREDICT)
+        leati_lowering_add_loss(lowering, inputs[0]);
+    else if (lowering->added_loss_count < LEATI_LOWERING_MAX_ADDED)
+        lowering->added_losses[lowering->added_loss_count++] = inputs[0];
+    else
+        leati_graph_fail(lowering->graph, LEAT_ENOTSUP, "more than %d AddLoss layers with several ranks",
+                         LEATI_LOWERING_MAX_ADDED);
 }
 
 LEATI_LAYER_TYPE(add_loss, "AddLoss", "add_loss", loss_config, loss_fields, LEATI_ONE_INPUT, .scalars = true,
