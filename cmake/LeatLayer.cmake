@@ -15,11 +15,11 @@ function(leat_layer name)
 endfunction()
 
 # leat_use_rooms(TARGET rooms...): compiles the object files of the named rooms into a program, with the rooms that they
-# need for pictures and HDF5, and links the libraries that these rooms need.
+# need for data, and links the libraries that these rooms need.
 function(leat_use_rooms target)
   set(rooms ${ARGN})
-  if("data" IN_LIST rooms) # sources of pictures
-    list(APPEND rooms image h5)
+  if("data" IN_LIST rooms) # sources of pictures and of HDF5, and the order of a mixture
+    list(APPEND rooms image h5 feed)
   endif()
   if("image" IN_LIST rooms)
     target_link_libraries(${target} PRIVATE leat_pictures)

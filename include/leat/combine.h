@@ -48,7 +48,8 @@ LEAT_API LEAT_CHECKED leat_status leat_sequence_zip(leat_sequence *const *parts,
 
 /** Mixes sequences: in each run of samples, part k has weights[k] / (sum of the weights) of them, as exactly as
  *  integers allow.  A pass takes samples of a part without repetition, in an order that is a function of (seed, pass),
- *  until the part has no more; then it begins anew in another order.
+ *  until the part has no more; then it begins anew in another order.  In leat_sequence_split and leat_sequence_cache
+ *  the order is the same for all seeds and passes, so that a sample's number says what the sample is.
  *  @param parts  `count` pointers to different structs, whose tensors are the same.
  *  @param weights  `count` numbers above 0; they are compared with a precision of 1e-6 of their sum.
  *  @param samples  The number of samples of a pass; 0: as many as there are until a sample would be repeated.
@@ -134,7 +135,7 @@ static inline leat_cache_options leat_cache_options_default(void) {
 }
 
 /** Keeps the samples of a sequence after they were made once.  For sequences that draw random numbers it keeps what was
- *  drawn first.  Samples that do not fit into memory are made each time.
+ *  drawn first; a mixture has one order.  Samples that do not fit into memory are made each time.
  *
  *  A file is made during the first pass, under a temporary name, and gets its name when it has all samples; later it
  *  is mapped, and the checksum of each sample is checked when the sample is first read.  Two programs may make the

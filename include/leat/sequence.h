@@ -141,6 +141,12 @@ typedef struct leat_sequence {
      *  leat_rng_for(rng->key, 0, number) for other numbers in each batch and pass.  `get` makes the same samples as
      *  `get_samples` of the consecutive numbers.  false (default): each rank makes whole batches. */
     bool independent_samples;
+
+    /** Makes the samples that get_samples makes for the same arguments, but without random changes such as an
+     *  augmentation: rng may only choose which samples these are.  leat_sequence_split makes the samples of *last by
+     *  it, which are for validation.  NULL (default): get_samples makes no random changes. */
+    leat_status (*get_plain)(void *user, const int64_t *numbers, int64_t count, leat_rng *rng,
+                             leat_batch *batch, leat_error *err);
 } leat_sequence;
 
 /** Zeroes the `size` bytes of *sequence and sets sequence->size.

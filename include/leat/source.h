@@ -39,7 +39,7 @@ typedef struct leat_source_options {
     void (*progress)(void *user, double share);
     void *progress_user;
     /* The share that leat_sequence_split will take from the end for validation: statistics are those of the samples
-     * before it.  In a combination of sources this member counts for nothing.  From 0 to less than 1; default 0. */
+     * before it.  From 0 to less than 1; default 0. */
     double validation_split;
 } leat_source_options;
 
@@ -100,7 +100,7 @@ LEAT_API LEAT_CHECKED leat_status leat_source_open(leat_sequence *out, size_t si
 
 /** Splits a sequence in two, like the argument validation_split of keras.Model.fit: *last gets the last
  *  `share` of the samples, *first gets the others, floor(samples * (1 - share)) of them.  The samples are split in
- *  their own order; a shuffle of the parts comes later.
+ *  their own order; a shuffle of the parts comes later.  *last has no augmentation (leat_sequence.get_plain).
  *  @param whole  Taken: zeroed on success, and destroyed together with the second of the two parts.  Unchanged on
  *  failure.
  *  @param[out] first, last  The parts, owned by the caller (leat_sequence_destroy); zeroed on failure.

@@ -12,6 +12,7 @@
 #include "data/kinds.h"
 #include "data/numbered/numbered.h"
 #include "image/augment/run.h"
+#include "image/augment/statistics.h"
 #include "leat/source.h"
 #include "tensor/sequence.h"
 
@@ -25,6 +26,8 @@ typedef struct images {
     leati_image_list masks; /* of each picture; empty: the targets are labels, or there are none */
     leati_bad_samples bad;
     leati_cache *cache; /* of the records; NULL: they are made in each pass */
+    char *path,
+        *statistics; /* for statistics that are still missing: of the pictures, and the file or NULL */
 } images;
 
 /* ---- Decoding ---- */
@@ -256,6 +259,8 @@ static void destroy(leati_numbered *source) {
     leati_image_list_fini(&s->list);
     leat_augment_destroy(&s->augment);
     leati_free(s->table);
+    leati_free(s->path);
+    leati_free(s->statistics);
     leati_free(s);
 }
 
@@ -282,23 +287,38 @@ static leat_status load_picture(const void *user, leati_picture *out, int64_t nu
     return status;
 }
 
-/* Gives the steps the statistics that they need, which are of the training data for both subsets. */
-static leat_status fit_steps(const images *s, const char *path, const leat_source_options *options,
-                             leat_error *err) {
-    images training = *s;
-    training.choices.is_validation = false;
-    if (s->choices.is_validation) training.cache = NULL; /* it has other pictures */
-    if (s->choices.is_validation)
-        LEATI_TRY(leati_image_list_read(&training.list, path, &training.choices, err));
-    const leati_image_fitting fitting = {.augment = s->augment,
-                                         .choices = &training.choices,
+/* Gives the steps the statistics of a subset for training. */
+static leat_status fit_to(const images *training, const char *path, const unsigned char *wanted,
+                          const leat_source_options *options, leat_error *err) {
+    const leati_image_fitting fitting = {.augment = training->augment,
+                                         .choices = &training->choices,
                                          .options = options,
-                                         .list = &training.list,
+                                         .list = &training->list,
+                                         .wanted = wanted,
                                          .path = path,
                                          .load = load_picture,
-                                         .user = &training};
-    leat_status status = leati_images_fit(&fitting, err);
-    if (s->choices.is_validation) leati_image_list_fini(&training.list);
+                                         .user = training};
+    return leati_images_fit(&fitting, err);
+}
+
+/* Gives the steps of a subset for validation the statistics of the training data.  Those of other sources follow when
+ * it is known which samples are for training. */
+static leat_status fit_steps(images *s, const char *path, const leat_source_options *options,
+                             leat_error *err) {
+    if (!leati_statistics_missing(s->augment)) return LEAT_OK;
+    if (!s->choices.is_validation) {
+        s->path = leati_strdup(path);
+        if (s->choices.statistics) s->statistics = leati_strdup(s->choices.statistics);
+        return s->path && !s->choices.statistics == !s->statistics
+                   ? LEAT_OK
+                   : leati_fail_memory(err, strlen(path), "the path of pictures");
+    }
+    images training = *s;
+    training.choices.is_validation = false;
+    training.cache = NULL; /* it has other pictures */
+    LEATI_TRY(leati_image_list_read(&training.list, path, &training.choices, err));
+    const leat_status status = fit_to(&training, path, NULL, options, err);
+    leati_image_list_fini(&training.list);
     return status;
 }
 
@@ -355,6 +375,14 @@ bool leati_is_images(const leat_sequence *sequence) {
     return leati_numbered_of(sequence, make_batch) != NULL;
 }
 
+leat_status leati_images_fit_source(const leat_sequence *sequence, const unsigned char *wanted,
+                                    const leat_source_options *options, leat_error *err) {
+    images *s = leati_is_images(sequence) ? sequence->user : NULL;
+    if (!s || !s->path) return LEAT_OK;
+    s->choices.statistics = s->statistics;
+    return fit_to(s, s->path, wanted, options, err);
+}
+
 leat_status leat_source_note_sizes(const leat_sequence *sequence, int64_t *sizes, leat_error *err) {
     LEATI_GIVEN(sequence, err);
     if (!leati_is_images(sequence))
@@ -376,6 +404,7 @@ leat_status leati_open_images(leat_sequence *out, const leati_spec *spec, const 
     s->numbered.make = make_batch;
     s->numbered.destroy = destroy;
     s->numbered.before_pass = before_pass;
+    s->numbered.is_random = true;
     leat_status status = open_images(s, spec->paths[0], settings, options, err);
     if (status != LEAT_OK) {
         destroy(&s->numbered);

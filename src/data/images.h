@@ -155,9 +155,13 @@ leat_status leati_image_list_split(leati_image_list *list, const leati_image_cho
 leat_status leati_image_masks_find(leati_image_list *out, const leati_image_list *list, const char *path,
                                    const leati_image_choices *choices, leat_error *err);
 
-/* Returns true for a sequence that `images` made.  Its `get` and `get_samples` accept NULL instead of a generator of
- * random numbers: they then do not augment the samples. */
+/* Returns true for a sequence that `images` made. */
 bool leati_is_images(const leat_sequence *sequence);
+
+/* Gets the statistics that the augmentation of an opened source of pictures needs, which leat_source_open has left out,
+ * of the samples n for which wanted[n] is set.  Other sequences are left alone.  Errors: those of leati_images_fit. */
+leat_status leati_images_fit_source(const leat_sequence *sequence, const unsigned char *wanted,
+                                    const leat_source_options *options, leat_error *err);
 
 /* Reads a whole regular file.  @param[out] out  For leati_free.  Errors: LEAT_ENOTFOUND, LEAT_EIO; LEAT_EINVAL not a
  * regular file; LEAT_ENOMEM. */

@@ -23,24 +23,31 @@
 /* ---- Computing ---- */
 
 enum {
-    CHUNK = 64,
+    CHUNK = 64, /* pictures that are read at a time; sums do not depend on the threads */
     MOST_THREADS = 64
-}; /* pictures that are read at a time; sums do not depend on the threads */
+};
 
 typedef struct pass {
     const leati_image_fitting *fitting;
+    int64_t numbers[CHUNK]; /* of the pictures of this chunk, in the list */
     leati_moments moments;
-    int64_t first, count; /* the pictures of this chunk */
-    float *pictures;      /* (CHUNK, values), those without a gap first; only with whitening */
+    int64_t next, count; /* the next picture of the list to look at; the pictures of this chunk */
+    float *pictures;     /* (CHUNK, values), those without a gap first; only with whitening */
     leati_channel_sums sums[CHUNK];
     leat_status status[CHUNK];
     leat_error errors[CHUNK];
     int64_t kept;
 } pass;
 
-/* Returns the number of samples, from the first one on, of which the statistics are. */
+static bool counts(const leati_image_fitting *f, int64_t number) {
+    return !f->wanted || f->wanted[number];
+}
+
+/* Returns the number of pictures of which the statistics are. */
 static int64_t fitted_count(const leati_image_fitting *f) {
-    return leati_split_count(f->list->count, f->options->validation_split);
+    int64_t count = 0;
+    for (int64_t i = 0; i < f->list->count; ++i) count += counts(f, i);
+    return count;
 }
 
 /* Reads one picture of the chunk and runs the steps before those that need statistics. */
@@ -51,7 +58,7 @@ static leat_status read_picture(pass *p, int64_t i, leat_error *err) {
     float *memory =
         p->pictures ? p->pictures + i * values : leati_realloc(NULL, (size_t)values, sizeof *memory);
     if (!memory) return leati_fail_memory(err, (size_t)values * sizeof *memory, "a picture");
-    leat_status status = f->load(f->user, &picture, p->first + i, err);
+    leat_status status = f->load(f->user, &picture, p->numbers[i], err);
     if (status == LEAT_OK) {
         const leati_augment_picture job = {.src = picture.pixels,
                                            .channels = picture.channels,
@@ -113,10 +120,12 @@ static void report_part(void *user, double share) {
 
 static leat_status read_all(pass *p, leati_thread_pool *pool, const leati_share_report *report,
                             leat_error *err) {
-    const int64_t total = fitted_count(p->fitting);
-    for (p->first = 0; p->first < total; p->first += CHUNK) {
-        p->count = total - p->first < CHUNK ? total - p->first : CHUNK;
-        if (report->call) report->call(report->user, (double)p->first / (double)total);
+    const int64_t total = p->fitting->list->count;
+    while (p->next < total) {
+        if (report->call) report->call(report->user, (double)p->next / (double)total);
+        for (p->count = 0; p->next < total && p->count < CHUNK; ++p->next)
+            if (counts(p->fitting, p->next)) p->numbers[p->count++] = p->next;
+        if (p->count == 0) break;
         leati_thread_pool_share(pool, MOST_THREADS, p->count, read_task, p);
         LEATI_TRY(add_chunk(p, err));
         if (p->pictures) leati_thread_pool_share(pool, MOST_THREADS, p->moments.values, add_task, p);
@@ -159,13 +168,13 @@ static leat_status compute(leati_statistics *out, const leati_image_fitting *f, 
 
 /* Writes what the statistics were computed of: the folder, and a checksum of the names of its pictures. */
 static void describe_pictures(const leati_image_fitting *f, leati_text *out) {
-    const int64_t count = fitted_count(f);
     XXH3_state_t hash;
     XXH3_INITSTATE(&hash);
     XXH3_64bits_reset(&hash);
-    for (int64_t i = 0; i < count; ++i)
-        XXH3_64bits_update(&hash, f->list->files[i].path, strlen(f->list->files[i].path) + 1);
-    leati_text_add(out, "%s %lld %016llx", f->path, (long long)count,
+    for (int64_t i = 0; i < f->list->count; ++i)
+        if (counts(f, i))
+            XXH3_64bits_update(&hash, f->list->files[i].path, strlen(f->list->files[i].path) + 1);
+    leati_text_add(out, "%s %lld %016llx", f->path, (long long)fitted_count(f),
                    (unsigned long long)XXH3_64bits_digest(&hash));
 }
 
@@ -277,6 +286,12 @@ static leat_status get_statistics(leati_statistics *out, const leati_image_fitti
                                   leati_text *key, leati_text *pictures, leat_error *err) {
     if (path && access(path, F_OK) == 0) return read_file(out, path, f, key, pictures, err);
     if (f->options->read_statistics) return refuse(f, path, err);
+    if (fitted_count(f) == 0)
+        return leati_fail(
+            err, LEAT_EINVAL,
+            "no picture of '%s' is for training, so that its statistics must come from other data: add "
+            "statistics=FILE",
+            f->path);
     pass *p = leati_calloc(1, sizeof *p);
     if (!p) return leati_fail_memory(err, sizeof *p, "the statistics of pictures");
     leat_status status = compute(out, f, p, err);

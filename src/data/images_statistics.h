@@ -11,6 +11,7 @@ typedef struct leati_image_fitting {
     const leati_image_choices *choices; /* choices->statistics: the file, or NULL */
     const leat_source_options *options;
     const leati_image_list *list; /* the training data */
+    const unsigned char *wanted;  /* (list->count) 0: the picture counts for nothing; NULL: all count */
     const char *path;             /* the folder or list, for messages */
     /* Makes the picture `number` of the list, of the size that the options give.  For any thread. */
     leat_status (*load)(const void *user, leati_picture *out, int64_t number, leat_error *err);

@@ -44,6 +44,12 @@ static leat_status get_samples(void *user, const int64_t *numbers, int64_t count
     return p->inner.get_samples(p->inner.user, numbers, count, rng, batch, err);
 }
 
+static leat_status get_plain(void *user, const int64_t *numbers, int64_t count, leat_rng *rng,
+                             leat_batch *batch, leat_error *err) {
+    plugin *p = user;
+    return p->inner.get_plain(p->inner.user, numbers, count, rng, batch, err);
+}
+
 static leat_status on_epoch_end(void *user, int64_t pass, leat_error *err) {
     plugin *p = user;
     return p->inner.on_epoch_end(p->inner.user, pass, err);
@@ -100,6 +106,7 @@ leat_status leati_open_plugin(leat_sequence *out, const leati_spec *spec, const 
     out->get = get;
     out->samples = p->inner.samples ? samples : NULL;
     out->get_samples = p->inner.get_samples ? get_samples : NULL;
+    out->get_plain = p->inner.get_plain ? get_plain : NULL;
     out->on_epoch_end = p->inner.on_epoch_end ? on_epoch_end : NULL;
     out->worker_init = p->inner.worker_init ? worker_init : NULL;
     out->worker_fini = p->inner.worker_fini ? worker_fini : NULL;

@@ -8,6 +8,8 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "data/call.h"
+#include "data/combine/combine.h"
+#include "data/images.h"
 #include "data/kinds.h"
 #include "tensor/sequence.h"
 
@@ -215,14 +217,25 @@ static leat_status open_spec(leat_sequence *out, const leati_spec *spec, const c
 leat_status leati_open_text(leat_sequence *out, const char *text, const leat_source_options *options,
                             int depth, leat_error *err) {
     leati_spec parsed;
-    if (leati_is_call(text)) {
-        leat_source_options parts = *options;
-        parts.validation_split = 0; /* the split cuts the combination, not its parts */
-        return leati_call_open(out, text, &parts, depth, err);
-    }
+    if (leati_is_call(text)) return leati_call_open(out, text, options, depth, err);
     LEATI_TRY(leati_spec_parse(&parsed, text, err));
     leat_status status = open_spec(out, &parsed, text, options, err);
     leati_spec_fini(&parsed);
+    return status;
+}
+
+/* Completes the sources of pictures in an opened sequence with statistics of its training data: of all samples but
+ * those that a split for validation will take from the end. */
+static leat_status fit_sources(const leat_sequence *whole, const leat_source_options *options,
+                               leat_error *err) {
+    if (!whole->samples || (!leati_is_images(whole) && !leati_combined_of(whole))) return LEAT_OK;
+    const int64_t samples = whole->samples(whole->user);
+    unsigned char *wanted = leati_calloc((size_t)samples, 1);
+    if (!wanted) return leati_fail_memory(err, (size_t)samples, "the samples for statistics");
+    if (options->validation_split > 0) leati_sequence_fix(whole);
+    memset(wanted, 1, (size_t)leati_split_count(samples, options->validation_split));
+    const leat_status status = leati_combined_visit(whole, wanted, leati_images_fit_source, options, err);
+    leati_free(wanted);
     return status;
 }
 
@@ -235,6 +248,10 @@ leat_status leat_source_open(leat_sequence *out, size_t size, const char *spec,
     LEATI_GIVEN(spec, err);
     LEATI_TRY(leati_source_options_read(options, &effective, err));
     leat_status status = leati_open_text(&made, spec, &effective, 0, err);
+    if (status == LEAT_OK) {
+        status = fit_sources(&made, &effective, err);
+        if (status != LEAT_OK) leat_sequence_destroy(&made);
+    }
     if (status == LEAT_OK) leati_sequence_write(&made, out, size);
     return status == LEAT_OK ? LEAT_OK : leati_prefix(status, err, "data '%.160s'", spec);
 }

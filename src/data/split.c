@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "data/images.h"
+#include "data/combine/combine.h"
 #include "data/numbered/numbered.h"
 #include "leat/source.h"
 #include "tensor/sequence.h"
@@ -28,31 +28,38 @@ int64_t leati_split_count(int64_t samples, double share) {
     return (int64_t)floor((double)samples * (1 - share));
 }
 
-/* Returns the random numbers for a part: the second part, which is for validation, has none if the source can do
- * without, so that its pictures are not augmented. */
-static leat_rng *rng_of_part(const part *p, leat_rng *rng) {
-    return p->first > 0 && leati_is_images(&p->shared->whole) ? NULL : rng;
-}
-
-static leat_status make(leati_numbered *numbered, const int64_t *numbers, int64_t count, leat_rng *rng,
-                        leat_batch *batch, leat_error *err) {
-    const part *p = (const part *)numbered;
+/* Makes samples of the whole.
+ * @param is_plain  Without random changes. */
+static leat_status make_as(const part *p, const int64_t *numbers, int64_t count, bool is_plain, leat_rng *rng,
+                           leat_batch *batch, leat_error *err) {
     const leat_sequence *whole = &p->shared->whole;
-    rng = rng_of_part(p, rng);
-    if (p->first == 0) return whole->get_samples(whole->user, numbers, count, rng, batch, err);
+    const bool plain = is_plain && whole->get_plain;
     leati_numbers moved;
     LEATI_TRY(leati_numbers_init(&moved, p->first, count, err));
     for (int64_t i = 0; i < count; ++i) moved.at[i] = p->first + numbers[i];
-    const leat_status status = whole->get_samples(whole->user, moved.at, count, rng, batch, err);
+    const leat_status status =
+        (plain ? whole->get_plain : whole->get_samples)(whole->user, moved.at, count, rng, batch, err);
     leati_numbers_fini(&moved);
     return status;
+}
+
+/* The second part is for validation. */
+static leat_status make(leati_numbered *numbered, const int64_t *numbers, int64_t count, leat_rng *rng,
+                        leat_batch *batch, leat_error *err) {
+    const part *p = (const part *)numbered;
+    return make_as(p, numbers, count, p->first > 0, rng, batch, err);
+}
+
+static leat_status get_plain(void *user, const int64_t *numbers, int64_t count, leat_rng *rng,
+                             leat_batch *batch, leat_error *err) {
+    return make_as(user, numbers, count, true, rng, batch, err);
 }
 
 /* True if batch `index`, with `rows` samples, is also a batch of the whole. */
 static bool is_whole_batch(const part *p, int64_t rows) {
     const leat_sequence *whole = &p->shared->whole;
     return whole->get && rows == whole->spec.batch_size && p->numbered.spec.batch_size == rows &&
-           p->first % rows == 0;
+           p->first % rows == 0 && (p->first == 0 || !whole->get_plain);
 }
 
 static leat_status get(void *user, int64_t index, leat_rng *rng, leat_batch *batch, leat_error *err) {
@@ -61,7 +68,7 @@ static leat_status get(void *user, int64_t index, leat_rng *rng, leat_batch *bat
     const int64_t size = p->numbered.spec.batch_size, start = index * size,
                   left = p->numbered.samples - start;
     if (is_whole_batch(p, left < size ? left : size))
-        return whole->get(whole->user, (p->first + start) / size, rng_of_part(p, rng), batch, err);
+        return whole->get(whole->user, (p->first + start) / size, rng, batch, err);
     return leati_numbered_get(p, index, rng, batch, err);
 }
 
@@ -108,6 +115,7 @@ static leat_sequence sequence_of(part *p, int64_t first, int64_t count) {
                 .first = first};
     leat_sequence made = leati_numbered_sequence(&p->numbered);
     made.get = get;
+    made.get_plain = p->shared->whole.get_plain ? get_plain : NULL;
     made.block_samples = p->shared->whole.block_samples;
     made.blocks_at_once = p->shared->whole.blocks_at_once;
     return made;
@@ -132,6 +140,7 @@ leat_status leat_sequence_split(leat_sequence *whole, double share, leat_sequenc
         leati_free(parts[1]);
         return leati_fail_memory(err, sizeof *owner, "a split sequence");
     }
+    leati_sequence_fix(&all);
     owner->whole = all;
     atomic_init(&owner->parts, 2);
     parts[0]->shared = parts[1]->shared = owner;

@@ -11,6 +11,7 @@
 
 #include "data/files.h"
 #include "leat/feed.h"
+#include "leat/log.h"
 #include "leat/source.h"
 
 enum {
@@ -181,6 +182,8 @@ static uint64_t stream_of(const char *spec, int workers, bool processes, leat_sh
     return hash;
 }
 
+#define CHUNKED "h5:c.h5?memory=20K"
+
 static void the_stream_does_not_depend_on_the_workers(void **state) {
     (void)state;
     static const leat_shuffle ways[] = {LEAT_SHUFFLE_NONE, LEAT_SHUFFLE_SAMPLES, LEAT_SHUFFLE_BLOCKS};
@@ -194,6 +197,96 @@ static void the_stream_does_not_depend_on_the_workers(void **state) {
         else
             assert_true(stream_of("h5:c.h5?memory=9000", 2, false, LEAT_SHUFFLE_AUTO, 0) == expected &&
                         stream_of("h5:c.h5?memory=9000", 2, false, LEAT_SHUFFLE_BLOCKS, 3) != expected);
+    }
+}
+
+/* ---- Combinations ---- */
+
+static void count_warning(void *user, leat_log_level level, const char *message) {
+    *(int *)user += level == LEAT_LOG_WARNING && strstr(message, "unpacked") != NULL;
+}
+
+/* Returns a number that stands for the bytes of a pass; *warnings is set if chunks were unpacked again and again. */
+static uint64_t combined_stream(const char *spec, int workers, bool processes, leat_shuffle shuffle,
+                                int *warnings) {
+    leat_sequence s;
+    leat_feed *feed;
+    leat_error err = {0};
+    uint64_t hash = 14695981039346656037u;
+    *warnings = 0;
+    open_source(&s, spec);
+    leat_feed_options options = leat_feed_options_default();
+    options.workers = workers;
+    options.use_multiprocessing = processes;
+    options.shuffle = shuffle;
+    options.passes = 2;
+    leat_set_log(count_warning, warnings);
+    if (leat_feed_open(&feed, &s, &options, &err) != LEAT_OK) fail_msg("%s: %s", spec, err.message);
+    const leat_batch *batch;
+    leat_status status;
+    while ((status = leat_feed_get(feed, &batch, &err)) == LEAT_OK) {
+        for (int k = 0; k < batch->tensor_count; ++k) {
+            const unsigned char *received = batch->tensors[k].data;
+            for (size_t i = 0; i < leat_tensor_bytes(&batch->tensors[k]); ++i)
+                hash = (hash ^ received[i]) * 1099511628211u;
+        }
+        leat_feed_release(feed);
+    }
+    assert_int_equal(status, LEAT_ENOTFOUND); /* the end of the stream */
+    leat_feed_close(&feed);
+    leat_sequence_destroy(&s);
+    leat_set_log(NULL, NULL);
+    return hash;
+}
+
+/* Combinations have blocks, so that each chunk is unpacked few times; by samples it is unpacked again and again. */
+static void combinations_have_blocks(void **state) {
+    (void)state;
+    static const char *const specs[] = {
+        "concat(" CHUNKED "; " CHUNKED ")",
+        "zip(" CHUNKED "; targets(" CHUNKED "))",
+        "mix(" CHUNKED "; " CHUNKED "; weights=1,2)",
+        "take(" CHUNKED "; count=490)",
+        "skip(" CHUNKED "; count=3)",
+        "shard(" CHUNKED "; rank=1; world=3)",
+        "repeat(" CHUNKED "; times=2)",
+        "timeseries(" CHUNKED "; sequence_length=3; sampling_rate=2)",
+        "concat(skip(" CHUNKED "; count=100); take(mix(" CHUNKED "; " CHUNKED "); count=600))",
+    };
+    for (size_t i = 0; i < sizeof specs / sizeof *specs; ++i) {
+        int warnings = 0;
+        const uint64_t expected = combined_stream(specs[i], 0, false, LEAT_SHUFFLE_AUTO, &warnings);
+        if (warnings) fail_msg("%s: chunks are unpacked again and again", specs[i]);
+        assert_true(combined_stream(specs[i], 2, false, LEAT_SHUFFLE_BLOCKS, &warnings) == expected);
+        assert_true(combined_stream(specs[i], 2, true, LEAT_SHUFFLE_BLOCKS, &warnings) == expected);
+        (void)combined_stream(specs[i], 0, false, LEAT_SHUFFLE_SAMPLES, &warnings);
+        if (!warnings && !strstr(specs[i], "timeseries")) /* a window reads neighbours */
+            fail_msg("%s: samples in any order need no chunk again", specs[i]);
+    }
+}
+
+static void blocks_of_combinations(void **state) {
+    (void)state;
+    static const struct {
+        const char *spec;
+        int64_t samples, at_once;
+    } cases[] = {
+        {CHUNKED, CHUNK, 7},
+        {"take(" CHUNKED "; count=100)", CHUNK, 7},
+        {"skip(" CHUNKED "; count=14)", CHUNK, 7},
+        {"skip(" CHUNKED "; count=3)", 4 * CHUNK, 1}, /* five chunks, in the worst case */
+        {"shard(" CHUNKED "; rank=0; world=2)", 4 * 4,
+         1}, /* 16 samples lie in 31 rows, or at most 6 chunks */
+        {"mix(" CHUNKED "; weights=1)", 3 * CHUNK, 1},
+        {"timeseries(" CHUNKED "; sequence_length=3)", 4 * CHUNK, 1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+        leat_sequence s;
+        open_source(&s, cases[i].spec);
+        if (s.block_samples != cases[i].samples || s.blocks_at_once != cases[i].at_once)
+            fail_msg("%s: %d blocks of %d samples", cases[i].spec, (int)s.blocks_at_once,
+                     (int)s.block_samples);
+        leat_sequence_destroy(&s);
     }
 }
 
@@ -238,6 +331,8 @@ int main(void) {
         cmocka_unit_test(the_memory_says_what_is_read_at_once),
         cmocka_unit_test(as_many_datasets_as_a_batch_has),
         cmocka_unit_test(the_stream_does_not_depend_on_the_workers),
+        cmocka_unit_test(combinations_have_blocks),
+        cmocka_unit_test(blocks_of_combinations),
         cmocka_unit_test(a_damaged_chunk_fails_its_samples_alone), /* last: it damages the file */
     };
     return cmocka_run_group_tests(tests, enter, leave);

@@ -40,7 +40,7 @@ static void copy_sample(const cached *c, leat_batch *batch, int64_t place, unsig
     }
 }
 
-static leat_status make_samples(cached *c, const int64_t *numbers, int64_t count, leat_rng *rng,
+static leat_status make_samples(cached *c, const int64_t *numbers, int64_t count, leati_draws *draws,
                                 leat_batch *batch, leati_target *target, unsigned char *record, int64_t *made,
                                 leat_error *err) {
     for (int64_t i = 0; i < count; ++i) {
@@ -51,7 +51,7 @@ static leat_status make_samples(cached *c, const int64_t *numbers, int64_t count
             LEATI_TRY(leati_cache_check(&c->cache, kept, err));
             continue;
         }
-        LEATI_TRY(leati_part_make(&c->base.parts[0], &numbers[i], 1, rng, target, made, err));
+        LEATI_TRY(leati_part_make(&c->base.parts[0], &numbers[i], 1, draws, target, made, err));
         if (*made == before) continue;
         copy_sample(c, batch, before, record, true);
         leati_cache_keep(&c->cache, numbers[i], record);
@@ -59,15 +59,15 @@ static leat_status make_samples(cached *c, const int64_t *numbers, int64_t count
     return LEAT_OK;
 }
 
-static leat_status make_cached(leati_combined *base, const int64_t *numbers, int64_t count, leat_rng *rng,
-                               leat_batch *batch, leat_error *err) {
+static leat_status make_cached(leati_combined *base, const int64_t *numbers, int64_t count,
+                               leati_draws *draws, leat_batch *batch, leat_error *err) {
     cached *c = (cached *)base;
     leati_target target = {0};
     int64_t made = 0;
     unsigned char *record = leati_calloc(1, c->cache.record_bytes);
     if (!record) return leati_fail_memory(err, c->cache.record_bytes, "a sample");
     for (int k = 0; k < batch->tensor_count; ++k) target.data[k] = batch->tensors[k].data;
-    const leat_status status = make_samples(c, numbers, count, rng, batch, &target, record, &made, err);
+    const leat_status status = make_samples(c, numbers, count, draws, batch, &target, record, &made, err);
     leati_free(target.scratch);
     leati_free(record);
     return status == LEAT_OK ? leati_batch_finish(batch, made, err) : status;
@@ -122,8 +122,10 @@ leat_status leat_sequence_cache(leat_sequence *whole, const leat_cache_options *
     if (all.file && !all.key)
         return leati_fail(err, LEAT_EINVAL, "a cache in a file needs a key, which says what the samples are");
     LEATI_TRY(leati_combined_create(&c, sizeof *c, &whole, 1, err));
+    leati_sequence_fix(&c->base.parts[0]);
     c->base.own.samples = leati_part_samples(&c->base.parts[0]);
     c->base.make = make_cached;
+    c->base.trace = leati_trace_same;
     c->base.own.before_pass = before_pass;
     c->base.own.depends = true; /* a kept sample is that of the pass in which it was made first */
     c->cache.building.fd = -1;

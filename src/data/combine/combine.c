@@ -14,11 +14,11 @@ int64_t leati_part_samples(const leat_sequence *part) {
     return part->samples(part->user);
 }
 
-leat_rng leati_rng_of_part(const leat_rng *rng, uint64_t index) {
-    leat_rng made = *rng;
+leati_draws leati_draws_of_part(const leati_draws *draws, uint64_t index) {
+    leati_draws made = *draws;
     if (index == 0) return made;
-    made = leat_rng_for(0, 0, rng->counter[1]);
-    made.key = leati_mix(rng->key, index);
+    made.rng = leat_rng_for(0, 0, draws->rng.counter[1]);
+    made.rng.key = leati_mix(draws->rng.key, index);
     return made;
 }
 
@@ -82,15 +82,17 @@ static leat_status end_call(const sub_batch *in, const leat_sequence *part, leat
     return LEAT_OK;
 }
 
-leat_status leati_part_make(const leat_sequence *part, const int64_t *numbers, int64_t count, leat_rng *rng,
-                            leati_target *target, int64_t *made, leat_error *err) {
+leat_status leati_part_make(const leat_sequence *part, const int64_t *numbers, int64_t count,
+                            leati_draws *draws, leati_target *target, int64_t *made, leat_error *err) {
+    const bool is_plain = draws->is_plain && part->get_plain;
     for (int64_t done = 0, n = 0; done < count; done += n) {
         sub_batch call;
         leat_error skipped = {0};
         n = count - done < part->spec.batch_size ? count - done : part->spec.batch_size;
         LEATI_TRY(begin_call(&call, part, n, target, *made, err));
         const leat_status status =
-            part->get_samples(part->user, numbers + done, n, rng, &call.batch, &skipped);
+            (is_plain ? part->get_plain : part->get_samples)(part->user, numbers + done, n, &draws->rng,
+                                                             &call.batch, &skipped);
         if (status == LEAT_ESKIPPED) continue;
         if (status != LEAT_OK) {
             if (err) *err = skipped;
@@ -114,13 +116,41 @@ leat_status leati_batch_finish(leat_batch *batch, int64_t made, leat_error *err)
 
 /* ---- The sequence ---- */
 
-static leat_status make(leati_numbered *own, const int64_t *numbers, int64_t count, leat_rng *rng,
-                        leat_batch *batch, leat_error *err) {
-    leati_combined *c = (leati_combined *)own;
+static leat_status make_as(leati_combined *c, const int64_t *numbers, int64_t count, leat_rng *rng,
+                           bool is_plain, leat_batch *batch, leat_error *err) {
     if (!rng)
         return leati_fail(err, LEAT_EINVAL,
                           "rng is NULL: a combination chooses its samples by it; leat_rng_for makes one");
-    return c->make(c, numbers, count, rng, batch, err);
+    leati_draws draws = {*rng, is_plain};
+    const leat_status status = c->make(c, numbers, count, &draws, batch, err);
+    *rng = draws.rng;
+    return status;
+}
+
+static leat_status make(leati_numbered *own, const int64_t *numbers, int64_t count, leat_rng *rng,
+                        leat_batch *batch, leat_error *err) {
+    return make_as((leati_combined *)own, numbers, count, rng, false, batch, err);
+}
+
+static leat_status get_plain(void *user, const int64_t *numbers, int64_t count, leat_rng *rng,
+                             leat_batch *batch, leat_error *err) {
+    return make_as(user, numbers, count, rng, true, batch, err);
+}
+
+void leati_trace_same(const leati_combined *c, int part, const unsigned char *own_wanted,
+                      unsigned char *wanted) {
+    (void)part;
+    memcpy(wanted, own_wanted, (size_t)c->own.samples);
+}
+
+leati_combined *leati_combined_of(const leat_sequence *sequence) {
+    return (leati_combined *)leati_numbered_of(sequence, make);
+}
+
+void leati_sequence_fix(const leat_sequence *sequence) {
+    leati_combined *c = leati_combined_of(sequence);
+    if (c && c->fix) c->fix(c);
+    for (int i = 0; c && i < c->part_count; ++i) leati_sequence_fix(&c->parts[i]);
 }
 
 static void fini_workers(leati_combined *c, int worker, int count) {
@@ -151,6 +181,25 @@ static void destroy(leati_numbered *own) {
     for (int i = 0; i < c->part_count; ++i) leat_sequence_destroy(&c->parts[i]);
     leati_free(c->parts);
     leati_free(c);
+}
+
+leat_status leati_combined_visit(const leat_sequence *whole, const unsigned char *wanted,
+                                 leat_status (*visit)(const leat_sequence *source,
+                                                      const unsigned char *wanted,
+                                                      const leat_source_options *options, leat_error *err),
+                                 const leat_source_options *options, leat_error *err) {
+    const leati_combined *c = leati_combined_of(whole);
+    if (!c) return visit(whole, wanted, options, err);
+    for (int i = 0; i < c->part_count; ++i) {
+        const size_t samples = (size_t)leati_part_samples(&c->parts[i]);
+        unsigned char *of_part = leati_calloc(samples, 1);
+        if (!of_part) return leati_fail_memory(err, samples, "the samples for statistics");
+        c->trace(c, i, wanted, of_part);
+        const leat_status status = leati_combined_visit(&c->parts[i], of_part, visit, options, err);
+        leati_free(of_part);
+        LEATI_TRY(status);
+    }
+    return LEAT_OK;
 }
 
 /* ---- Creating ---- */
@@ -214,6 +263,12 @@ static bool needs_workers(const leati_combined *c) {
     return false;
 }
 
+static bool has_plain(const leati_combined *c) {
+    for (int i = 0; i < c->part_count; ++i)
+        if (c->parts[i].get_plain) return true;
+    return false;
+}
+
 leat_status leati_combined_finish(leati_combined *c, leat_status status, leat_sequence *const *parts,
                                   leat_sequence *out, size_t size) {
     if (status != LEAT_OK) {
@@ -225,6 +280,10 @@ leat_status leati_combined_finish(leati_combined *c, leat_status status, leat_se
     c->own.make = make;
     c->own.destroy = destroy;
     leat_sequence made = leati_numbered_sequence(&c->own);
+    if (c->block_samples == 0) leati_combined_choose_blocks(c);
+    made.block_samples = c->block_samples;
+    made.blocks_at_once = c->blocks_at_once;
+    if (has_plain(c)) made.get_plain = get_plain;
     if (needs_workers(c)) {
         made.worker_init = worker_init;
         made.worker_fini = worker_fini;

@@ -20,27 +20,37 @@ static int part_of(const concat *c, int64_t number) {
     return part;
 }
 
-static leat_status make_concat(leati_combined *base, const int64_t *numbers, int64_t count, leat_rng *rng,
-                               leat_batch *batch, leat_error *err) {
+static leat_status make_concat(leati_combined *base, const int64_t *numbers, int64_t count,
+                               leati_draws *draws, leat_batch *batch, leat_error *err) {
     const concat *c = (const concat *)base;
     leati_target target = {0};
-    leat_rng rngs[LEAT_COMBINE_MAX_PARTS];
+    leati_draws own[LEAT_COMBINE_MAX_PARTS];
     int64_t made = 0;
     leat_status status = LEAT_OK;
     leati_numbers inner;
     LEATI_TRY(leati_numbers_init(&inner, 0, count, err));
-    for (int i = 0; i < base->part_count; ++i) rngs[i] = leati_rng_of_part(rng, (uint64_t)i);
+    for (int i = 0; i < base->part_count; ++i) own[i] = leati_draws_of_part(draws, (uint64_t)i);
     for (int k = 0; k < batch->tensor_count; ++k) target.data[k] = batch->tensors[k].data;
     for (int64_t i = 0, n = 0; i < count && status == LEAT_OK; i += n) {
         const int part = part_of(c, numbers[i]);
         for (n = 0; i + n < count && numbers[i + n] >= c->first[part] && numbers[i + n] < c->first[part + 1];
              ++n)
             inner.at[n] = numbers[i + n] - c->first[part];
-        status = leati_part_make(&base->parts[part], inner.at, n, &rngs[part], &target, &made, err);
+        status = leati_part_make(&base->parts[part], inner.at, n, &own[part], &target, &made, err);
     }
     leati_free(target.scratch);
     leati_numbers_fini(&inner);
     return status == LEAT_OK ? leati_batch_finish(batch, made, err) : status;
+}
+
+static void trace_concat(const leati_combined *base, int part, const unsigned char *own,
+                         unsigned char *wanted) {
+    const concat *c = (const concat *)base;
+    memcpy(wanted, own + c->first[part], (size_t)(c->first[part + 1] - c->first[part]));
+}
+
+static leati_rows rows_of_concat(const leati_combined *base, int part) {
+    return (leati_rows){-((const concat *)base)->first[part], 1, 1};
 }
 
 leat_status leat_sequence_concat(leat_sequence *const *parts, int count, leat_sequence *out, size_t size,
@@ -53,6 +63,8 @@ leat_status leat_sequence_concat(leat_sequence *const *parts, int count, leat_se
     for (int i = 0; i < count; ++i) c->first[i + 1] = c->first[i] + leati_part_samples(&c->base.parts[i]);
     c->base.own.samples = c->first[count];
     c->base.make = make_concat;
+    c->base.trace = trace_concat;
+    c->base.rows = rows_of_concat;
     return leati_combined_finish(&c->base, leati_combined_check_equal(&c->base, err), parts, out, size);
 }
 
@@ -66,13 +78,14 @@ typedef struct zip {
 
 /* Makes the same samples of all parts, behind the `made` samples that the batch has.  Sets *equal to false if a part
  * leaves out samples. */
-static leat_status make_side_by_side(const zip *z, const int64_t *numbers, int64_t count, const leat_rng *rng,
-                                     leat_batch *batch, int64_t made, bool *equal, leat_error *err) {
+static leat_status make_side_by_side(const zip *z, const int64_t *numbers, int64_t count,
+                                     const leati_draws *draws, leat_batch *batch, int64_t made, bool *equal,
+                                     leat_error *err) {
     *equal = true;
     for (int i = 0; i < z->base.part_count && *equal; ++i) {
         const leat_sequence *part = &z->base.parts[i];
         leati_target target = {0};
-        leat_rng copy = *rng;
+        leati_draws copy = *draws;
         int64_t reached = made;
         for (int k = 0; k < part->spec.tensor_count; ++k)
             target.data[k] = batch->tensors[z->tensor[i][k]].data;
@@ -84,15 +97,15 @@ static leat_status make_side_by_side(const zip *z, const int64_t *numbers, int64
     return LEAT_OK;
 }
 
-static leat_status make_zip(leati_combined *base, const int64_t *numbers, int64_t count, leat_rng *rng,
+static leat_status make_zip(leati_combined *base, const int64_t *numbers, int64_t count, leati_draws *draws,
                             leat_batch *batch, leat_error *err) {
     const zip *z = (const zip *)base;
     int64_t made = 0;
     bool equal = false;
-    LEATI_TRY(make_side_by_side(z, numbers, count, rng, batch, 0, &equal, err));
+    LEATI_TRY(make_side_by_side(z, numbers, count, draws, batch, 0, &equal, err));
     if (equal) return leati_batch_finish(batch, count, err);
     for (int64_t i = 0; i < count; ++i) { /* some part leaves out samples; find out which */
-        LEATI_TRY(make_side_by_side(z, numbers + i, 1, rng, batch, made, &equal, err));
+        LEATI_TRY(make_side_by_side(z, numbers + i, 1, draws, batch, made, &equal, err));
         made += equal;
     }
     return leati_batch_finish(batch, made, err);
@@ -135,6 +148,7 @@ leat_status leat_sequence_zip(leat_sequence *const *parts, int count, leat_seque
     LEATI_TRY(leati_combined_create(&z, sizeof *z, parts, count, err));
     z->base.own.samples = leati_part_samples(&z->base.parts[0]);
     z->base.make = make_zip;
+    z->base.trace = leati_trace_same;
     leat_status status = check_lengths(z, err);
     if (status == LEAT_OK) status = describe_zip(z, err);
     return leati_combined_finish(&z->base, status, parts, out, size);

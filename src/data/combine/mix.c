@@ -6,8 +6,8 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/rng.h"
-#include "base/shuffle.h"
 #include "data/combine/combine.h"
+#include "feed/order/order.h"
 #include "tensor/sequence.h"
 
 /* The largest length of a period. */
@@ -17,50 +17,70 @@ typedef struct mix {
     leati_combined base;
     int64_t share[LEAT_COMBINE_MAX_PARTS]; /* samples of each part in a period */
     int64_t period;
+    bool is_fixed;       /* the order is the same in each pass */
     unsigned char *part; /* (period) the part of each sample */
     int32_t *rank;       /* (period) the number of earlier samples of that part in the period */
 } mix;
 
 /* A part's order in one pass, for as long as the part's samples are not repeated. */
 typedef struct draw {
-    leati_shuffle order;
+    leati_permutation order;
     int64_t turn; /* -1: not drawn yet */
 } draw;
 
+/* Returns how many blocks of a part are permuted together: half of those that it keeps, so that a run of samples may
+ * need the end of one group and the beginning of the next. */
+static int64_t group_of(const leat_sequence *part) {
+    return part->blocks_at_once > 1 ? part->blocks_at_once / 2 : 1;
+}
+
+static void begin_turn(draw *d, const leat_sequence *from, uint64_t seed, int64_t turn) {
+    const bool blocks = from->block_samples > 1;
+    const leati_order_rule rule = {.shuffle = blocks ? LEAT_SHUFFLE_BLOCKS : LEAT_SHUFFLE_SAMPLES,
+                                   .by_samples = true,
+                                   .seed = seed,
+                                   .block = (uint64_t)from->block_samples,
+                                   .window = (uint64_t)group_of(from)};
+    leati_permutation_init(&d->order, &rule, turn, leati_part_samples(from));
+    d->turn = turn;
+}
+
 /* Returns the number, in its part, of the sample that is number `place` of the part's samples in this pass. */
-static int64_t drawn(draw *d, const leat_rng *rng, int part, int64_t place, int64_t samples) {
-    const int64_t turn = place / samples;
-    if (d->turn != turn) {
-        leati_shuffle_init(&d->order,
-                           leati_mix(leati_mix(rng->key, (uint64_t)part + 0x6D6978), (uint64_t)turn),
-                           (uint64_t)samples);
-        d->turn = turn;
-    }
-    return (int64_t)leati_shuffle_at(&d->order, (uint64_t)(place % samples));
+static int64_t drawn(const mix *m, draw *d, uint64_t key, int part, int64_t place) {
+    const leat_sequence *from = &m->base.parts[part];
+    const int64_t samples = leati_part_samples(from), turn = place / samples;
+    if (d->turn != turn)
+        begin_turn(d, from, leati_mix(m->is_fixed ? 0 : key, (uint64_t)part + 0x6D6978), turn);
+    return leati_permutation_at(&d->order, place % samples);
+}
+
+/* Returns the place, among all samples of its part, of sample `number`. */
+static int64_t place_of(const mix *m, int64_t number) {
+    return number / m->period * m->share[m->part[number % m->period]] + m->rank[number % m->period];
 }
 
 /* Makes neighbouring samples of one part with one call. */
 static leat_status make_all(const mix *m, draw *draws, int64_t *inner, const int64_t *numbers, int64_t count,
-                            const leat_rng *rng, leati_target *target, int64_t *made, leat_error *err) {
+                            leati_draws *random, leati_target *target, int64_t *made, leat_error *err) {
     for (int64_t i = 0, n = 0; i < count; i += n) {
         const int part = m->part[numbers[i] % m->period];
         const leat_sequence *from = &m->base.parts[part];
         const int64_t samples = leati_part_samples(from);
         int64_t turn = 0;
         for (n = 0; i + n < count && m->part[numbers[i + n] % m->period] == part; ++n) {
-            const int64_t number = numbers[i + n],
-                          place = number / m->period * m->share[part] + m->rank[number % m->period];
+            const int64_t place = place_of(m, numbers[i + n]);
             if (n > 0 && place / samples != turn) break;
             turn = place / samples;
-            inner[n] = drawn(&draws[part], rng, part, place, samples);
+            inner[n] = drawn(m, &draws[part], random->rng.key, part, place);
         }
-        leat_rng own = leati_rng_of_part(rng, (uint64_t)part + (uint64_t)turn * LEAT_COMBINE_MAX_PARTS);
+        leati_draws own =
+            leati_draws_of_part(random, (uint64_t)part + (uint64_t)turn * LEAT_COMBINE_MAX_PARTS);
         LEATI_TRY(leati_part_make(from, inner, n, &own, target, made, err));
     }
     return LEAT_OK;
 }
 
-static leat_status make_mix(leati_combined *base, const int64_t *numbers, int64_t count, leat_rng *rng,
+static leat_status make_mix(leati_combined *base, const int64_t *numbers, int64_t count, leati_draws *random,
                             leat_batch *batch, leat_error *err) {
     leati_target target = {0};
     int64_t made = 0;
@@ -72,11 +92,37 @@ static leat_status make_mix(leati_combined *base, const int64_t *numbers, int64_
     if (status == LEAT_OK && !draws)
         status = leati_fail_memory(err, leati_count_bytes(base->part_count, sizeof *draws), "draws of a mix");
     if (status == LEAT_OK)
-        status = make_all((const mix *)base, draws, inner.at, numbers, count, rng, &target, &made, err);
+        status = make_all((const mix *)base, draws, inner.at, numbers, count, random, &target, &made, err);
     leati_free(target.scratch);
     leati_numbers_fini(&inner);
     leati_free(draws);
     return status == LEAT_OK ? leati_batch_finish(batch, made, err) : status;
+}
+
+/* With an order that differs in each pass, any sample of a part may come. */
+static void trace_mix(const leati_combined *base, int part, const unsigned char *own, unsigned char *wanted) {
+    const mix *m = (const mix *)base;
+    draw d = {.turn = -1};
+    if (!m->is_fixed) memset(wanted, 1, (size_t)leati_part_samples(&base->parts[part]));
+    for (int64_t i = 0; m->is_fixed && i < base->own.samples; ++i)
+        if (own[i] && m->part[i % m->period] == part) wanted[drawn(m, &d, 0, part, place_of(m, i))] = 1;
+}
+
+static void fix(leati_combined *base) {
+    ((mix *)base)->is_fixed = true;
+}
+
+/* The samples of one group of blocks are a block of the mixture, and one such block is made at a time. */
+static void choose_blocks(mix *m) {
+    for (int i = 0; i < m->base.part_count; ++i) {
+        const leat_sequence *part = &m->base.parts[i];
+        if (part->block_samples <= 1) continue;
+        const int64_t rows = leati_mul_saturated(part->block_samples, group_of(part)),
+                      samples = leati_mul_saturated(rows / m->share[i], m->period);
+        if (m->base.block_samples == 0 || samples < m->base.block_samples) m->base.block_samples = samples;
+        if (m->base.block_samples < 1) m->base.block_samples = 1;
+        m->base.blocks_at_once = 1;
+    }
 }
 
 /* ---- Creating ---- */
@@ -175,9 +221,12 @@ leat_status leat_sequence_mix(leat_sequence *const *parts, const double *weights
     LEATI_TRY(leati_combined_create(&m, sizeof *m, parts, count, err));
     m->base.make = make_mix;
     m->base.fini = fini;
+    m->base.trace = trace_mix;
+    m->base.fix = fix;
     leat_status status = leati_combined_check_equal(&m->base, err);
     if (status == LEAT_OK) status = read_weights(m, weights, err);
     if (status == LEAT_OK) status = make_table(m, err);
     if (status == LEAT_OK) m->base.own.samples = samples > 0 ? samples : count_unrepeated(m);
+    if (status == LEAT_OK) choose_blocks(m);
     return leati_combined_finish(&m->base, status, parts, out, size);
 }

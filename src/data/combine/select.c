@@ -14,8 +14,8 @@ typedef struct selection {
     int64_t start, step, period;
 } selection;
 
-static leat_status make_selection(leati_combined *base, const int64_t *numbers, int64_t count, leat_rng *rng,
-                                  leat_batch *batch, leat_error *err) {
+static leat_status make_selection(leati_combined *base, const int64_t *numbers, int64_t count,
+                                  leati_draws *draws, leat_batch *batch, leat_error *err) {
     const selection *s = (const selection *)base;
     leati_target target = {0};
     int64_t made = 0;
@@ -25,7 +25,7 @@ static leat_status make_selection(leati_combined *base, const int64_t *numbers, 
     for (int k = 0; k < batch->tensor_count; ++k) target.data[k] = batch->tensors[k].data;
     for (int64_t i = 0, n = 0; i < count && status == LEAT_OK; i += n) {
         const int64_t turn = numbers[i] / s->period;
-        leat_rng own = leati_rng_of_part(rng, (uint64_t)turn);
+        leati_draws own = leati_draws_of_part(draws, (uint64_t)turn);
         for (n = 0; i + n < count && numbers[i + n] / s->period == turn; ++n)
             inner.at[n] = s->start + s->step * (numbers[i + n] % s->period);
         status = leati_part_make(&base->parts[0], inner.at, n, &own, &target, &made, err);
@@ -33,6 +33,21 @@ static leat_status make_selection(leati_combined *base, const int64_t *numbers, 
     leati_free(target.scratch);
     leati_numbers_fini(&inner);
     return status == LEAT_OK ? leati_batch_finish(batch, made, err) : status;
+}
+
+static void trace_selection(const leati_combined *base, int part, const unsigned char *own,
+                            unsigned char *wanted) {
+    const selection *s = (const selection *)base;
+    (void)part;
+    for (int64_t i = 0; i < base->own.samples; ++i)
+        if (own[i]) wanted[s->start + s->step * (i % s->period)] = 1;
+}
+
+/* The offset is that of a repetition, if there is one: each begins where the one before has ended. */
+static leati_rows rows_of_selection(const leati_combined *base, int part) {
+    const selection *s = (const selection *)base;
+    (void)part;
+    return (leati_rows){base->own.samples > s->period ? -s->period : s->start, s->step, 1};
 }
 
 leat_status leat_sequence_repeat(leat_sequence *whole, int64_t times, leat_sequence *out, size_t size,
@@ -48,6 +63,8 @@ leat_status leat_sequence_repeat(leat_sequence *whole, int64_t times, leat_seque
     s->step = 1;
     s->period = leati_part_samples(&s->base.parts[0]);
     s->base.make = make_selection;
+    s->base.trace = trace_selection;
+    s->base.rows = rows_of_selection;
     leat_status status = LEAT_OK;
     if (!leati_mul_i64(s->period, times, &s->base.own.samples))
         status = leati_fail(err, LEAT_EINVAL, "%lld repetitions of %lld samples are too many",
@@ -71,6 +88,8 @@ leat_status leat_sequence_slice(leat_sequence *whole, int64_t start, int64_t sto
     s->step = step;
     s->base.own.samples = s->period = end > start ? (end - start - 1) / step + 1 : 0;
     s->base.make = make_selection;
+    s->base.trace = trace_selection;
+    s->base.rows = rows_of_selection;
     leat_status status = LEAT_OK;
     if (s->period < 1)
         status =
@@ -86,8 +105,8 @@ typedef struct targets {
     size_t dropped_bytes; /* of the tensors that are left out, for one sample */
 } targets;
 
-static leat_status make_targets(leati_combined *base, const int64_t *numbers, int64_t count, leat_rng *rng,
-                                leat_batch *batch, leat_error *err) {
+static leat_status make_targets(leati_combined *base, const int64_t *numbers, int64_t count,
+                                leati_draws *draws, leat_batch *batch, leat_error *err) {
     const targets *t = (const targets *)base;
     const leat_batch_spec *spec = &base->parts[0].spec;
     leati_target target = {0};
@@ -104,7 +123,7 @@ static leat_status make_targets(leati_combined *base, const int64_t *numbers, in
         target.data[k] = kept ? batch->tensors[k].data : dropped + offset;
         if (!kept) offset += (size_t)count * leati_sample_bytes(&spec->tensors[k]);
     }
-    leat_status status = leati_part_make(&base->parts[0], numbers, count, rng, &target, &made, err);
+    leat_status status = leati_part_make(&base->parts[0], numbers, count, draws, &target, &made, err);
     leati_free(target.scratch);
     leati_free(dropped);
     return status == LEAT_OK ? leati_batch_finish(batch, made, err) : status;
@@ -124,5 +143,6 @@ leat_status leat_sequence_as_targets(leat_sequence *whole, leat_sequence *out, s
     for (int k = 0; k < spec->tensor_count; ++k) spec->tensors[k].part = LEAT_PART_TARGET;
     t->base.own.samples = leati_part_samples(&t->base.parts[0]);
     t->base.make = make_targets;
+    t->base.trace = leati_trace_same;
     return leati_combined_finish(&t->base, LEAT_OK, &whole, out, size);
 }

@@ -27,7 +27,7 @@ typedef struct windows {
 
 /* Makes rows of the series: the tensors from `first` up to `last` in the batch, the others in memory that is freed. */
 static leat_status make_rows(const windows *w, const int64_t *rows, int64_t count, int first, int last,
-                             leat_rng *rng, leat_batch *batch, leat_error *err) {
+                             leati_draws *draws, leat_batch *batch, leat_error *err) {
     const leat_sequence *series = &w->base.parts[0];
     const size_t bytes = leati_count_bytes(count, first == 0 ? w->other_bytes : w->input_bytes);
     leati_target target = {0};
@@ -40,7 +40,7 @@ static leat_status make_rows(const windows *w, const int64_t *rows, int64_t coun
         target.data[k] = kept ? batch->tensors[k].data : dropped + offset;
         if (!kept) offset += (size_t)count * leati_sample_bytes(&series->spec.tensors[k]);
     }
-    leat_status status = leati_part_make(series, rows, count, rng, &target, &made, err);
+    leat_status status = leati_part_make(series, rows, count, draws, &target, &made, err);
     if (status == LEAT_OK && made != count)
         status = leati_fail(err, LEAT_ENOTSUP, "a time series needs all its rows, but %lld were left out",
                             (long long)(count - made));
@@ -49,8 +49,8 @@ static leat_status make_rows(const windows *w, const int64_t *rows, int64_t coun
     return status;
 }
 
-static leat_status make_windows(leati_combined *base, const int64_t *numbers, int64_t count, leat_rng *rng,
-                                leat_batch *batch, leat_error *err) {
+static leat_status make_windows(leati_combined *base, const int64_t *numbers, int64_t count,
+                                leati_draws *draws, leat_batch *batch, leat_error *err) {
     const windows *w = (const windows *)base;
     const leat_window_options *o = &w->options;
     const int64_t total = leati_mul_saturated(count, o->length);
@@ -62,13 +62,32 @@ static leat_status make_windows(leati_combined *base, const int64_t *numbers, in
         for (int64_t k = 0; k < o->length; ++k)
             rows[i * o->length + k] =
                 o->start + numbers[i] * o->stride + (o->reverse ? o->length - 1 - k : k) * o->sampling_rate;
-    status = make_rows(w, rows, total, 0, w->input_count, rng, batch, err);
+    status = make_rows(w, rows, total, 0, w->input_count, draws, batch, err);
     if (status == LEAT_OK && tensor_count > w->input_count) {
         for (int64_t i = 0; i < count; ++i) rows[i] = o->start + numbers[i] * o->stride + o->target;
-        status = make_rows(w, rows, count, w->input_count, tensor_count, rng, batch, err);
+        status = make_rows(w, rows, count, w->input_count, tensor_count, draws, batch, err);
     }
     leati_free(rows);
     return status == LEAT_OK ? leati_batch_finish(batch, count, err) : status;
+}
+
+static void trace_windows(const leati_combined *base, int part, const unsigned char *own,
+                          unsigned char *wanted) {
+    const leat_window_options *o = &((const windows *)base)->options;
+    const bool has_others = base->own.spec.tensor_count > ((const windows *)base)->input_count;
+    (void)part;
+    for (int64_t i = 0; i < base->own.samples; ++i) {
+        const int64_t start = o->start + i * o->stride;
+        for (int64_t k = 0; own[i] && k < o->length; ++k) wanted[start + k * o->sampling_rate] = 1;
+        if (own[i] && has_others) wanted[start + o->target] = 1;
+    }
+}
+
+static leati_rows rows_of_windows(const leati_combined *base, int part) {
+    const leat_window_options *o = &((const windows *)base)->options;
+    const int64_t last = (o->length - 1) * o->sampling_rate;
+    (void)part;
+    return (leati_rows){o->start, o->stride, (o->target > last ? o->target : last) + 1};
 }
 
 /* ---- Creating ---- */
@@ -138,6 +157,8 @@ leat_status leat_sequence_windows(leat_sequence *whole, const leat_window_option
     LEATI_TRY(leati_combined_create(&w, sizeof *w, &whole, 1, err));
     w->options = all;
     w->base.make = make_windows;
+    w->base.trace = trace_windows;
+    w->base.rows = rows_of_windows;
     leat_status status = count_windows(w, err);
     if (status == LEAT_OK) status = describe(w, err);
     return leati_combined_finish(&w->base, status, &whole, out, size);

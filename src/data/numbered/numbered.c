@@ -60,6 +60,13 @@ static leat_status get_samples(void *user, const int64_t *numbers, int64_t count
     return source->make(source, numbers, count, rng, batch, err);
 }
 
+static leat_status get_plain(void *user, const int64_t *numbers, int64_t count, leat_rng *rng,
+                             leat_batch *batch, leat_error *err) {
+    leati_numbered *source = user;
+    (void)rng;
+    return source->make(source, numbers, count, NULL, batch, err);
+}
+
 leat_status leati_numbered_get(void *user, int64_t index, leat_rng *rng, leat_batch *batch, leat_error *err) {
     leati_numbered *source = user;
     const int64_t first = index * source->spec.batch_size, left = source->samples - first;
@@ -86,6 +93,7 @@ leat_sequence leati_numbered_sequence(leati_numbered *source) {
     made.get = leati_numbered_get;
     made.samples = samples;
     made.get_samples = get_samples;
+    made.get_plain = source->is_random ? get_plain : NULL;
     made.destroy = destroy;
     made.independent_samples = !source->depends;
     return made;

@@ -20,6 +20,8 @@ struct leati_numbered {
     leat_status (*make)(leati_numbered *source, const int64_t *numbers, int64_t count, leat_rng *rng,
                         leat_batch *batch, leat_error *err);
     void (*destroy)(leati_numbered *source);
+    /* `make` changes samples at random, but not if its rng is NULL. */
+    bool is_random;
     /* Called on the trainer's thread before each pass; NULL: nothing. */
     void (*before_pass)(leati_numbered *source);
 };

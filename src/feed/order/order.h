@@ -11,6 +11,7 @@
 #ifndef LEATI_FEED_ORDER_ORDER_H
 #define LEATI_FEED_ORDER_ORDER_H
 
+#include "base/shared.h"
 #include "base/shuffle.h"
 #include "leat/feed.h"
 
@@ -37,10 +38,10 @@ typedef struct leati_permutation {
     leati_shuffle blocks; /* the permutation of the full blocks */
 } leati_permutation;
 
-void leati_permutation_init(leati_permutation *permutation, const leati_order_rule *rule, int64_t pass,
-                            int64_t length);
+LEATI_SHARED void leati_permutation_init(leati_permutation *permutation, const leati_order_rule *rule,
+                                         int64_t pass, int64_t length);
 /* Returns the permuted position (< length) of `position` (< length). */
-int64_t leati_permutation_at(leati_permutation *permutation, int64_t position);
+LEATI_SHARED int64_t leati_permutation_at(leati_permutation *permutation, int64_t position);
 
 /* Like leati_permutation_at(), but for `count` positions from `first` on. */
 void leati_permutation_range(leati_permutation *permutation, int64_t first, int64_t count, int64_t *out);
