@@ -147,16 +147,31 @@ LEAT_API LEAT_CHECKED leat_status leat_source_check_fingerprint(const char *spec
  *  Threads: any. */
 LEAT_API LEAT_CHECKED leat_status leat_source_files(const char *spec, char **out, leat_error *err);
 
-/** Has a source of the kind `images` note the size that each picture has in its file, before it is resized.
- *  @param sequence  Made by leat_source_open.
+/** Has a source note the size that each picture has in its file, before it is resized: the first picture of a sample,
+ *  of the kinds `images`, `tar` and `tfrecord` and of combinations of them.
+ *  @param sequence  Made by leat_source_open, or a combination.
  *  @param[out] sizes  (samples, 2)  When `get` or `get_samples` has decoded a picture in this process, it writes height
  *  and width here.  The memory is borrowed until another call, or leat_sequence_destroy.  NULL: sizes are no longer
  *  noted.
- *  Errors: LEAT_ENOTSUP the sequence is not of this kind, or has the option decode=scaled; LEAT_ESHAPE,
- *  LEAT_EINVAL, LEAT_EDTYPE its specification was overwritten.
+ *  Errors: LEAT_ENOTSUP the sequence has no pictures of these kinds, or has the option decode=scaled; LEAT_ESHAPE,
+ *  LEAT_EINVAL, LEAT_EDTYPE its specification was overwritten; LEAT_ENOMEM.
  *  Threads: one thread calls this, before others read. */
 LEAT_API LEAT_CHECKED leat_status leat_source_note_sizes(const leat_sequence *sequence, int64_t *sizes,
                                                          leat_error *err);
+
+/** Says where a sample comes from: the path of a picture, or the shard and the offset of a sample in `tar` and
+ *  `tfrecord`, such as "train-003.tar, offset 71680".  In a combination it is the place in the source, in `zip` that in
+ *  its first part.  Paths are escaped as in a SPEC.
+ *  @param sequence  Made by leat_source_open, or a combination.
+ *  @param sample  0 <= sample < samples.
+ *  @param rng  The random numbers with which get_samples would make the sample, by which `mix` chooses; NULL: allowed
+ *  if the sequence is no combination.
+ *  @param[out] out  A string for leat_string_free; NULL on failure.
+ *  Errors: LEAT_ENOTSUP samples of this kind have no name; LEAT_EINVAL there is no such sample, or the specification
+ *  was overwritten; LEAT_ENOMEM.
+ *  Threads: any. */
+LEAT_API LEAT_CHECKED leat_status leat_source_sample_name(const leat_sequence *sequence, int64_t sample,
+                                                          const leat_rng *rng, char **out, leat_error *err);
 
 /** Returns a description of SPECs as plain text: kinds, options, examples.  The text is static.  Threads: any. */
 LEAT_API const char *leat_source_help(void);

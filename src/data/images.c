@@ -383,11 +383,11 @@ leat_status leati_images_fit_source(const leat_sequence *sequence, const unsigne
     return fit_to(s, s->path, wanted, options, err);
 }
 
-leat_status leat_source_note_sizes(const leat_sequence *sequence, int64_t *sizes, leat_error *err) {
-    LEATI_GIVEN(sequence, err);
-    if (!leati_is_images(sequence))
-        return leati_fail(err, LEAT_ENOTSUP, "expected a source of the kind images, received another one");
-    LEATI_TRY(leati_batch_spec_check(&sequence->spec, err));
+const leati_image_list *leati_images_list(const leat_sequence *sequence) {
+    return leati_is_images(sequence) ? &((const images *)sequence->user)->list : NULL;
+}
+
+leat_status leati_images_note_sizes(const leat_sequence *sequence, int64_t *sizes, leat_error *err) {
     images *s = sequence->user;
     if (s->choices.scaled_decoding)
         return leati_fail(err, LEAT_ENOTSUP, "with decode=scaled, the sizes of pictures are not known");

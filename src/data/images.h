@@ -158,6 +158,12 @@ leat_status leati_image_masks_find(leati_image_list *out, const leati_image_list
 /* Returns true for a sequence that `images` made. */
 bool leati_is_images(const leat_sequence *sequence);
 
+/* Returns the files of a sequence that `images` made, in the order of its samples; NULL for others. */
+const leati_image_list *leati_images_list(const leat_sequence *sequence);
+
+/* leat_source_note_sizes for a sequence that `images` made. */
+leat_status leati_images_note_sizes(const leat_sequence *sequence, int64_t *sizes, leat_error *err);
+
 /* Gets the statistics that the augmentation of an opened source of pictures needs, which leat_source_open has left out,
  * of the samples n for which wanted[n] is set.  Other sequences are left alone.  Errors: those of leati_images_fit. */
 leat_status leati_images_fit_source(const leat_sequence *sequence, const unsigned char *wanted,

@@ -74,6 +74,7 @@ static const char *const optional[] = {
     "leat_arrays_open(options)",
     "leat_source_open(options)",
     "leat_source_note_sizes(sizes)",
+    "leat_source_sample_name(rng)",
     "leat_sequence_cache(options)",
     "leat_picture_decode(options)",
     "leat_picture_resize(interpolation)",

@@ -381,6 +381,7 @@ static const rule objects[] = {
     {"const leat_reduce_lr_options *", NULL, NULL, IN(reducing)},
     {"const leat_registry *", NULL, NULL, HELD(registry)},
     {"const leat_sequence *", NULL, "leat_source_note_sizes", IN(pictures)},
+    {"const leat_sequence *", NULL, "leat_source_sample_name", IN(pictures)},
     {"const leat_sequence *", NULL, NULL, IN(sequence)},
     {"const leat_source_options *", NULL, NULL, IN(source)},
     {"const leat_window_options *", NULL, NULL, IN(windowing)},

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "data/files.h"
 #include "leat/combine.h"
 #include "leat/feed.h"
@@ -208,6 +209,41 @@ static void only_splits_and_caches_fix_a_mixture(void **state) {
     }
 }
 
+/* The name of a sample is the path of the picture that get_samples makes with the same random numbers. */
+static void samples_have_the_names_of_their_pictures(void **state) {
+    (void)state;
+    static unsigned char pixels[2][VALUES];
+    for (size_t i = 0; i < sizeof combinations / sizeof *combinations; ++i) {
+        leat_sequence s;
+        leat_error err = {0};
+        const bool is_zip = strncmp(combinations[i], "zip", 3) == 0;
+        if (leat_source_open(&s, sizeof s, combinations[i], NULL, &err) != LEAT_OK)
+            fail_msg("%s", err.message);
+        for (int64_t number = 0; number < s.samples(s.user); ++number) {
+            leat_rng rng = leat_rng_for(3, 1, (uint64_t)number);
+            const leat_rng same = rng;
+            float label = 0;
+            char *name = NULL, expected[32];
+            leat_batch batch = {.size = 1, .tensor_count = s.spec.tensor_count};
+            batch.tensors[0].data = pixels[0];
+            batch.tensors[1].data = pixels[1];
+            batch.tensors[s.spec.tensor_count - 1].data = &label;
+            assert_int_equal(s.get_samples(s.user, &number, 1, &rng, &batch, NULL), LEAT_OK);
+            assert_int_equal(leat_source_sample_name(&s, number, &same, &name, &err), LEAT_OK);
+            snprintf(expected, sizeof expected, "%s", path_of((int)label - (is_zip ? 10 : 0)));
+            if (strcmp(name, expected) != 0)
+                fail_msg("%s: sample %d is %s, not %s", combinations[i], (int)number, expected, name);
+            leati_free(name);
+        }
+        char *name = NULL;
+        assert_int_equal(leat_source_sample_name(&s, s.samples(s.user), &(leat_rng){0}, &name, &err),
+                         LEAT_EINVAL);
+        assert_int_equal(leat_source_sample_name(&s, 0, NULL, &name, &err), LEAT_EINVAL);
+        assert_null(name);
+        leat_sequence_destroy(&s);
+    }
+}
+
 /* ---- Statistics ---- */
 
 #define STANDARD(name)                                                                                       \
@@ -287,6 +323,7 @@ int main(void) {
         cmocka_unit_test(validation_is_not_augmented),
         cmocka_unit_test(streams_do_not_depend_on_the_workers),
         cmocka_unit_test(parts_of_splits_are_not_augmented_either),
+        cmocka_unit_test(samples_have_the_names_of_their_pictures),
         cmocka_unit_test(only_splits_and_caches_fix_a_mixture),
         cmocka_unit_test(statistics_are_of_the_samples_for_training),
         cmocka_unit_test(a_source_for_validation_alone_has_the_numbers_of_the_first),

@@ -285,7 +285,9 @@ const cli_command cli_commands[] = {
      "Reads each sample once, on all cores, and prints on standard output: the number of samples, the "
      "shapes, the mean and the standard deviation of the channels of pictures, how many samples "
      "each class has, the samples that cannot be read, with the reason, and samples whose inputs are the "
-     "same (by their SHA-256).  The "
+     "same (by their SHA-256), with the place that each comes from: a file, or a shard and an offset.  "
+     "Pictures "
+     "are read without their augmentation.  The "
      "exit code is 1 if a sample cannot be read.  Targets that are one integer, or a one-hot row, are "
      "classes.",
      "leat feed check 'images:photos?size=224x224'\nleat feed check npz:train.npz --json",
@@ -293,10 +295,11 @@ const cli_command cli_commands[] = {
     {"feed show", "SPEC", "write a page with samples and their labels",
      "Writes one HTML file that loads nothing from elsewhere, with samples as the model receives them, and "
      "their "
-     "labels.  The first input must be pictures: (height, width, channels) with 1, 3 or 4 channels.  Bytes "
+     "labels.  Tensors of the shape (height, width, channels) with 1, 3 or 4 channels, of uint8 or float32, "
      "are shown "
-     "unchanged; other numbers are scaled so that the smallest number of a sample is black and the largest "
-     "white.",
+     "as pictures: bytes unchanged; other numbers are scaled so that the smallest number of a sample is "
+     "black and the "
+     "largest white.  Of other inputs the first 64 numbers are shown, a line for each step of time.",
      "leat feed show 'images:photos?size=224x224' --output samples.html", USES(feed_show_uses),
      cli_feed_show},
     {"report", "RUN", "write a page with plots of a run",

@@ -212,6 +212,7 @@ int cli_open_data(cli_session *session, leat_sequence *out, const char *spec) {
     leat_source_options options = leat_source_options_default();
     leat_error err = {0};
     options.batch_size = cli_number(session->arguments, CLI_BATCH_SIZE, options.batch_size);
+    if (session->batch_size > 0) options.batch_size = session->batch_size;
     options.statistics = session->statistics[0] ? session->statistics : NULL;
     options.read_statistics = session->reads_statistics;
     options.validation_split = session->validation_split;

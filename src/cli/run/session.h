@@ -34,6 +34,7 @@ typedef struct cli_session {
     char temporary
         [CLI_PATH_BYTES];    /* the folder of this file, if the run has none (cli/run/statistics.h); "" */
     bool reads_statistics;   /* the data is not that of a training */
+    int64_t batch_size;      /* of the data, instead of the option's; 0: the option's */
     double validation_split; /* the share of the data that will be split off for validation */
     cli_progress reading;    /* progress line while statistics are computed */
 } cli_session;

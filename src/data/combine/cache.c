@@ -125,7 +125,7 @@ leat_status leat_sequence_cache(leat_sequence *whole, const leat_cache_options *
     leati_sequence_fix(&c->base.parts[0]);
     c->base.own.samples = leati_part_samples(&c->base.parts[0]);
     c->base.make = make_cached;
-    c->base.trace = leati_trace_same;
+    c->base.locate = leati_locate_same;
     c->base.own.before_pass = before_pass;
     c->base.own.depends = true; /* a kept sample is that of the pass in which it was made first */
     c->cache.building.fd = -1;

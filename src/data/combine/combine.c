@@ -14,11 +14,15 @@ int64_t leati_part_samples(const leat_sequence *part) {
     return part->samples(part->user);
 }
 
+uint64_t leati_key_of_part(uint64_t key, uint64_t index) {
+    return index == 0 ? key : leati_mix(key, index);
+}
+
 leati_draws leati_draws_of_part(const leati_draws *draws, uint64_t index) {
     leati_draws made = *draws;
     if (index == 0) return made;
     made.rng = leat_rng_for(0, 0, draws->rng.counter[1]);
-    made.rng.key = leati_mix(draws->rng.key, index);
+    made.rng.key = leati_key_of_part(draws->rng.key, index);
     return made;
 }
 
@@ -116,14 +120,81 @@ leat_status leati_batch_finish(leat_batch *batch, int64_t made, leat_error *err)
 
 /* ---- The sequence ---- */
 
+/* ---- Where samples come from ---- */
+
+const leat_sequence *leati_combined_locate(const leat_sequence *whole, int64_t *number, uint64_t key) {
+    const leati_combined *c = leati_combined_of(whole);
+    for (int i = 0; c && i < c->part_count; ++i) {
+        uint64_t of_part = key;
+        const int64_t inner = c->locate(c, *number, &of_part, i);
+        if (inner < 0) continue;
+        *number = inner;
+        return leati_combined_locate(&c->parts[i], number, of_part);
+    }
+    return whole;
+}
+
+/* Copies the size that a part has noted of the first picture of a sample. */
+static void copy_size(const leati_combined *c, int64_t number, uint64_t key) {
+    for (int i = 0; i < c->part_count; ++i) {
+        uint64_t of_part = key;
+        const int64_t inner = c->part_sizes[i] ? c->locate(c, number, &of_part, i) : -1;
+        if (inner < 0 || c->part_sizes[i][2 * inner] == 0) continue;
+        memcpy(c->sizes + 2 * number, c->part_sizes[i] + 2 * inner, 2 * sizeof *c->sizes);
+        return;
+    }
+}
+
+static void free_sizes(leati_combined *c) {
+    for (int i = 0; c->part_sizes && i < c->part_count; ++i) leati_free(c->part_sizes[i]);
+    leati_free(c->part_sizes);
+    c->part_sizes = NULL;
+    c->sizes = NULL;
+}
+
+static leat_status ask_parts(leati_combined *c, leat_error *err) {
+    bool any = false;
+    c->part_sizes = leati_calloc((size_t)c->part_count, sizeof *c->part_sizes);
+    if (!c->part_sizes) return leati_fail_memory(err, sizeof *c->part_sizes, "sizes of pictures");
+    for (int i = 0; i < c->part_count; ++i) {
+        const int64_t samples = leati_part_samples(&c->parts[i]);
+        c->part_sizes[i] = leati_calloc((size_t)samples, 2 * sizeof *c->sizes);
+        if (!c->part_sizes[i]) return leati_fail_memory(err, (size_t)samples, "sizes of pictures");
+        const leat_status status = leat_source_note_sizes(&c->parts[i], c->part_sizes[i], err);
+        any = any || status == LEAT_OK;
+        if (status == LEAT_OK) continue;
+        leati_free(c->part_sizes[i]);
+        c->part_sizes[i] = NULL;
+        if (status != LEAT_ENOTSUP) return status;
+    }
+    return any ? LEAT_OK
+               : leati_fail(err, LEAT_ENOTSUP,
+                            "no source of the combination has pictures whose sizes are known");
+}
+
+leat_status leati_combined_note_sizes(leati_combined *c, int64_t *sizes, leat_error *err) {
+    for (int i = 0; c->part_sizes && i < c->part_count; ++i)
+        if (c->part_sizes[i]) LEATI_TRY(leat_source_note_sizes(&c->parts[i], NULL, err));
+    free_sizes(c);
+    if (!sizes) return LEAT_OK;
+    const leat_status status = ask_parts(c, err);
+    if (status != LEAT_OK) free_sizes(c);
+    if (status == LEAT_OK) c->sizes = sizes;
+    return status;
+}
+
+/* ---- The functions of the sequence ---- */
+
 static leat_status make_as(leati_combined *c, const int64_t *numbers, int64_t count, leat_rng *rng,
                            bool is_plain, leat_batch *batch, leat_error *err) {
     if (!rng)
         return leati_fail(err, LEAT_EINVAL,
                           "rng is NULL: a combination chooses its samples by it; leat_rng_for makes one");
     leati_draws draws = {*rng, is_plain};
+    const uint64_t key = rng->key;
     const leat_status status = c->make(c, numbers, count, &draws, batch, err);
     *rng = draws.rng;
+    for (int64_t i = 0; c->sizes && i < count; ++i) copy_size(c, numbers[i], key);
     return status;
 }
 
@@ -137,10 +208,23 @@ static leat_status get_plain(void *user, const int64_t *numbers, int64_t count, 
     return make_as(user, numbers, count, rng, true, batch, err);
 }
 
-void leati_trace_same(const leati_combined *c, int part, const unsigned char *own_wanted,
-                      unsigned char *wanted) {
+int64_t leati_locate_same(const leati_combined *c, int64_t number, uint64_t *key, int part) {
+    (void)c;
+    (void)key;
     (void)part;
-    memcpy(wanted, own_wanted, (size_t)c->own.samples);
+    return number;
+}
+
+static void trace(const leati_combined *c, int part, const unsigned char *own_wanted, unsigned char *wanted) {
+    if (c->trace) {
+        c->trace(c, part, own_wanted, wanted);
+        return;
+    }
+    for (int64_t i = 0; i < c->own.samples; ++i) {
+        uint64_t key = 0;
+        const int64_t number = own_wanted[i] ? c->locate(c, i, &key, part) : -1;
+        if (number >= 0) wanted[number] = 1;
+    }
 }
 
 leati_combined *leati_combined_of(const leat_sequence *sequence) {
@@ -179,6 +263,7 @@ static void destroy(leati_numbered *own) {
     leati_combined *c = (leati_combined *)own;
     if (c->fini) c->fini(c);
     for (int i = 0; i < c->part_count; ++i) leat_sequence_destroy(&c->parts[i]);
+    free_sizes(c);
     leati_free(c->parts);
     leati_free(c);
 }
@@ -194,7 +279,7 @@ leat_status leati_combined_visit(const leat_sequence *whole, const unsigned char
         const size_t samples = (size_t)leati_part_samples(&c->parts[i]);
         unsigned char *of_part = leati_calloc(samples, 1);
         if (!of_part) return leati_fail_memory(err, samples, "the samples for statistics");
-        c->trace(c, i, wanted, of_part);
+        trace(c, i, wanted, of_part);
         const leat_status status = leati_combined_visit(&c->parts[i], of_part, visit, options, err);
         leati_free(of_part);
         LEATI_TRY(status);

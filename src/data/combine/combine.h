@@ -29,7 +29,11 @@ struct leati_combined {
     /* Makes the samples with these numbers; sets batch->size. */
     leat_status (*make)(leati_combined *c, const int64_t *numbers, int64_t count, leati_draws *draws,
                         leat_batch *batch, leat_error *err);
-    /* Sets wanted[n] for each sample n of a part that the samples i need for which own_wanted[i] is set. */
+    /* Returns the first sample of a part that a sample needs; -1: it needs none.
+     * @param[in,out] key  Of the random numbers of the combination, then of the part. */
+    int64_t (*locate)(const leati_combined *c, int64_t number, uint64_t *key, int part);
+    /* Sets wanted[n] for each sample n of a part that the samples i need for which own_wanted[i] is set; NULL:
+     * those that `locate` finds. */
     void (*trace)(const leati_combined *c, int part, const unsigned char *own_wanted, unsigned char *wanted);
     /* Chooses the same samples in each pass; NULL: it always does. */
     void (*fix)(leati_combined *c);
@@ -38,7 +42,13 @@ struct leati_combined {
     int64_t block_samples, blocks_at_once; /* of the sequence; 0: leati_combined_finish chooses them */
     /* Frees what the combination owns beside its parts; NULL: nothing. */
     void (*fini)(leati_combined *c);
+    /* leat_source_note_sizes: of the samples, borrowed, and of those of each part; NULL: nobody asked. */
+    int64_t *sizes, **part_sizes;
 };
+
+/* Has a combination note the sizes of the pictures of its parts.  Errors: LEAT_ENOTSUP no part has pictures whose sizes
+ * are known; LEAT_ENOMEM. */
+leat_status leati_combined_note_sizes(leati_combined *c, int64_t *sizes, leat_error *err);
 
 /* Allocates a combination of `bytes` bytes with copies of the parts, which it does not own yet.
  * @param[out] out  For leati_combined_finish or leati_combined_free.
@@ -57,9 +67,13 @@ leat_status leati_combined_finish(leati_combined *c, leat_status status, leat_se
 /* Chooses blocks for a combination whose parts have blocks. */
 void leati_combined_choose_blocks(leati_combined *c);
 
-/* A `trace` for combinations whose sample i needs sample i of each part. */
-void leati_trace_same(const leati_combined *c, int part, const unsigned char *own_wanted,
-                      unsigned char *wanted);
+/* A `locate` for combinations whose sample i needs sample i of each part. */
+int64_t leati_locate_same(const leati_combined *c, int64_t number, uint64_t *key, int part);
+
+/* Finds the source that a sample of a sequence comes from, the first one if there are several, and its number there.
+ * @param key  Of the random numbers with which the sample is made.
+ * Returns `whole` itself if it is no combination. */
+const leat_sequence *leati_combined_locate(const leat_sequence *whole, int64_t *number, uint64_t key);
 
 /* Calls visit(source, wanted, options) for each sequence in `whole` that is not a combination, in order, until one
  * fails.  wanted[i] is not 0 if sample i is meant: of `whole`, and of the source the samples that those need. */
@@ -81,6 +95,9 @@ int64_t leati_part_samples(const leat_sequence *part);
 /* Returns random numbers for the part, or the repetition, with this index, which are independent of those with other
  * indices.  For index 0 they are those of `draws`. */
 leati_draws leati_draws_of_part(const leati_draws *draws, uint64_t index);
+
+/* Returns the key of the random numbers that leati_draws_of_part gives. */
+uint64_t leati_key_of_part(uint64_t key, uint64_t index);
 
 /* Returns the combination that a sequence is; NULL for other sequences. */
 leati_combined *leati_combined_of(const leat_sequence *sequence);

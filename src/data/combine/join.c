@@ -43,10 +43,11 @@ static leat_status make_concat(leati_combined *base, const int64_t *numbers, int
     return status == LEAT_OK ? leati_batch_finish(batch, made, err) : status;
 }
 
-static void trace_concat(const leati_combined *base, int part, const unsigned char *own,
-                         unsigned char *wanted) {
+static int64_t locate_in_concat(const leati_combined *base, int64_t number, uint64_t *key, int part) {
     const concat *c = (const concat *)base;
-    memcpy(wanted, own + c->first[part], (size_t)(c->first[part + 1] - c->first[part]));
+    if (part_of(c, number) != part) return -1;
+    *key = leati_key_of_part(*key, (uint64_t)part);
+    return number - c->first[part];
 }
 
 static leati_rows rows_of_concat(const leati_combined *base, int part) {
@@ -63,7 +64,7 @@ leat_status leat_sequence_concat(leat_sequence *const *parts, int count, leat_se
     for (int i = 0; i < count; ++i) c->first[i + 1] = c->first[i] + leati_part_samples(&c->base.parts[i]);
     c->base.own.samples = c->first[count];
     c->base.make = make_concat;
-    c->base.trace = trace_concat;
+    c->base.locate = locate_in_concat;
     c->base.rows = rows_of_concat;
     return leati_combined_finish(&c->base, leati_combined_check_equal(&c->base, err), parts, out, size);
 }
@@ -148,7 +149,7 @@ leat_status leat_sequence_zip(leat_sequence *const *parts, int count, leat_seque
     LEATI_TRY(leati_combined_create(&z, sizeof *z, parts, count, err));
     z->base.own.samples = leati_part_samples(&z->base.parts[0]);
     z->base.make = make_zip;
-    z->base.trace = leati_trace_same;
+    z->base.locate = leati_locate_same;
     leat_status status = check_lengths(z, err);
     if (status == LEAT_OK) status = describe_zip(z, err);
     return leati_combined_finish(&z->base, status, parts, out, size);

@@ -99,6 +99,15 @@ static leat_status make_mix(leati_combined *base, const int64_t *numbers, int64_
     return status == LEAT_OK ? leati_batch_finish(batch, made, err) : status;
 }
 
+static int64_t locate_in_mix(const leati_combined *base, int64_t number, uint64_t *key, int part) {
+    const mix *m = (const mix *)base;
+    draw d = {.turn = -1};
+    if (m->part[number % m->period] != part) return -1;
+    const int64_t inner = drawn(m, &d, *key, part, place_of(m, number));
+    *key = leati_key_of_part(*key, (uint64_t)part + (uint64_t)d.turn * LEAT_COMBINE_MAX_PARTS);
+    return inner;
+}
+
 /* With an order that differs in each pass, any sample of a part may come. */
 static void trace_mix(const leati_combined *base, int part, const unsigned char *own, unsigned char *wanted) {
     const mix *m = (const mix *)base;
@@ -221,6 +230,7 @@ leat_status leat_sequence_mix(leat_sequence *const *parts, const double *weights
     LEATI_TRY(leati_combined_create(&m, sizeof *m, parts, count, err));
     m->base.make = make_mix;
     m->base.fini = fini;
+    m->base.locate = locate_in_mix;
     m->base.trace = trace_mix;
     m->base.fix = fix;
     leat_status status = leati_combined_check_equal(&m->base, err);

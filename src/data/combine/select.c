@@ -35,12 +35,11 @@ static leat_status make_selection(leati_combined *base, const int64_t *numbers, 
     return status == LEAT_OK ? leati_batch_finish(batch, made, err) : status;
 }
 
-static void trace_selection(const leati_combined *base, int part, const unsigned char *own,
-                            unsigned char *wanted) {
+static int64_t locate_in_selection(const leati_combined *base, int64_t number, uint64_t *key, int part) {
     const selection *s = (const selection *)base;
     (void)part;
-    for (int64_t i = 0; i < base->own.samples; ++i)
-        if (own[i]) wanted[s->start + s->step * (i % s->period)] = 1;
+    *key = leati_key_of_part(*key, (uint64_t)(number / s->period));
+    return s->start + s->step * (number % s->period);
 }
 
 /* The offset is that of a repetition, if there is one: each begins where the one before has ended. */
@@ -63,7 +62,7 @@ leat_status leat_sequence_repeat(leat_sequence *whole, int64_t times, leat_seque
     s->step = 1;
     s->period = leati_part_samples(&s->base.parts[0]);
     s->base.make = make_selection;
-    s->base.trace = trace_selection;
+    s->base.locate = locate_in_selection;
     s->base.rows = rows_of_selection;
     leat_status status = LEAT_OK;
     if (!leati_mul_i64(s->period, times, &s->base.own.samples))
@@ -88,7 +87,7 @@ leat_status leat_sequence_slice(leat_sequence *whole, int64_t start, int64_t sto
     s->step = step;
     s->base.own.samples = s->period = end > start ? (end - start - 1) / step + 1 : 0;
     s->base.make = make_selection;
-    s->base.trace = trace_selection;
+    s->base.locate = locate_in_selection;
     s->base.rows = rows_of_selection;
     leat_status status = LEAT_OK;
     if (s->period < 1)
@@ -143,6 +142,6 @@ leat_status leat_sequence_as_targets(leat_sequence *whole, leat_sequence *out, s
     for (int k = 0; k < spec->tensor_count; ++k) spec->tensors[k].part = LEAT_PART_TARGET;
     t->base.own.samples = leati_part_samples(&t->base.parts[0]);
     t->base.make = make_targets;
-    t->base.trace = leati_trace_same;
+    t->base.locate = leati_locate_same;
     return leati_combined_finish(&t->base, LEAT_OK, &whole, out, size);
 }

@@ -83,6 +83,13 @@ static void trace_windows(const leati_combined *base, int part, const unsigned c
     }
 }
 
+static int64_t locate_in_windows(const leati_combined *base, int64_t number, uint64_t *key, int part) {
+    const leat_window_options *o = &((const windows *)base)->options;
+    (void)key;
+    (void)part;
+    return o->start + number * o->stride;
+}
+
 static leati_rows rows_of_windows(const leati_combined *base, int part) {
     const leat_window_options *o = &((const windows *)base)->options;
     const int64_t last = (o->length - 1) * o->sampling_rate;
@@ -157,6 +164,7 @@ leat_status leat_sequence_windows(leat_sequence *whole, const leat_window_option
     LEATI_TRY(leati_combined_create(&w, sizeof *w, &whole, 1, err));
     w->options = all;
     w->base.make = make_windows;
+    w->base.locate = locate_in_windows;
     w->base.trace = trace_windows;
     w->base.rows = rows_of_windows;
     leat_status status = count_windows(w, err);

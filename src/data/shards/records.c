@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "data/npy.h"
+#include "data/samples.h"
 #include "tensor/number.h"
 
 void leati_records_destroy(leati_records *records) {
@@ -113,11 +114,15 @@ static void end_reading(reading *in) {
 /* ---- Decoding ---- */
 
 static leat_status decode_picture(const leati_records *records, const unsigned char *bytes, size_t count,
-                                  void *dst, leat_error *err) {
+                                  void *dst, int64_t *size, leat_error *err) {
     const leati_image_choices *c = &records->choices;
     const leati_picture_options options = leati_image_decoding(c);
     leati_picture in, out = {c->width, c->height, (int)c->color, dst};
     LEATI_TRY(leati_picture_decode(&in, bytes, count, &options, err));
+    if (size && size[0] == 0) {
+        size[0] = in.height;
+        size[1] = in.width;
+    }
     leat_status status =
         records->table ? leati_picture_allocate(&out, out.width, out.height, out.channels, err) : LEAT_OK;
     if (status == LEAT_OK) status = leati_picture_fit(&out, &in, c->filter, c->fit, err);
@@ -196,10 +201,12 @@ static leat_status decode_elements(const leati_records *records, const leati_fie
     return LEAT_OK;
 }
 
+/* @param size  Receives height and width of a picture, if it is 0; NULL: nobody asked. */
 static leat_status decode_field(const leati_records *records, const leati_field *field,
-                                const unsigned char *bytes, size_t count, void *dst, leat_error *err) {
+                                const unsigned char *bytes, size_t count, void *dst, int64_t *size,
+                                leat_error *err) {
     if (records->find) LEATI_TRY(records->find(records, field, bytes, count, &bytes, &count, err));
-    if (field->form == LEATI_FIELD_PICTURE) return decode_picture(records, bytes, count, dst, err);
+    if (field->form == LEATI_FIELD_PICTURE) return decode_picture(records, bytes, count, dst, size, err);
     if (field->onehot > 0) {
         uint64_t element = 0;
         LEATI_TRY(decode_elements(records, field, bytes, count, &element, err));
@@ -236,7 +243,7 @@ static leat_status write_sample(const leati_records *records, reading *in, int64
             status = decode_field(records, &records->fields[k], bytes, span->bytes,
                                   (unsigned char *)batch->tensors[k].data +
                                       (size_t)at * leati_sample_bytes(&records->numbered.spec.tensors[k]),
-                                  err);
+                                  records->sizes ? records->sizes + 2 * sample : NULL, err);
         if (status != LEAT_OK) return name_place(records, status, span, &records->fields[k], err);
         last = span;
     }
@@ -264,6 +271,30 @@ static leat_status make_batch(leati_numbered *source, const int64_t *numbers, in
     batch->size = made;
     for (int k = 0; k < records->field_count; ++k) batch->tensors[k].shape[0] = made;
     return status;
+}
+
+bool leati_is_records(const leat_sequence *sequence) {
+    return leati_numbered_of(sequence, make_batch) != NULL;
+}
+
+leat_status leati_records_note_sizes(const leat_sequence *sequence, int64_t *sizes, leat_error *err) {
+    leati_records *records = sequence->user;
+    bool has_pictures = false;
+    for (int k = 0; k < records->field_count; ++k)
+        has_pictures = has_pictures || records->fields[k].form == LEATI_FIELD_PICTURE;
+    if (!has_pictures)
+        return leati_fail(err, LEAT_ENOTSUP, "expected samples with pictures, received others");
+    if (records->choices.scaled_decoding)
+        return leati_fail(err, LEAT_ENOTSUP, "with decode=scaled, the sizes of pictures are not known");
+    records->sizes = sizes;
+    return LEAT_OK;
+}
+
+const char *leati_records_place(const leat_sequence *sequence, int64_t number, uint64_t *offset) {
+    const leati_records *records = sequence->user;
+    const leati_span *span = &records->spans[number * records->spans_per_sample];
+    *offset = span->offset;
+    return records->shards.paths[span->shard];
 }
 
 static void destroy(leati_numbered *source) {

@@ -96,8 +96,10 @@ static int compare_prints(const void *a, const void *b) {
 /* ---- Reading ---- */
 
 static json_t *path_json(const check *c, int64_t number) {
-    const char *path = cli_samples_path(&c->samples, number);
-    return path ? json_string(path) : json_null();
+    char *name = cli_samples_name(&c->samples, number);
+    json_t *out = name ? json_string(name) : json_null();
+    leat_string_free(name);
+    return out;
 }
 
 static void note_bad(check *c, int64_t number, const leat_error *err) {
@@ -120,7 +122,7 @@ static void read_one(reader *r, int64_t number) {
     check *c = r->check;
     leat_error err = {0};
     print found;
-    const leat_status status = cli_samples_read(&r->samples, number, &err);
+    const leat_status status = cli_samples_read(&r->samples, number, true, &err);
     if (status == LEAT_OK) {
         found = fingerprint(&r->samples, number);
         cli_channels_note(&r->channels, &r->samples.batch.tensors[0]);
@@ -168,21 +170,31 @@ static void show_progress(check *c) {
     if (cli_signal_code()) atomic_store(&c->stopped, true);
 }
 
+/* Compares bad samples by their number. */
 static int compare_bad(const void *a, const void *b) {
     const json_int_t left = json_integer_value(json_object_get(*(json_t *const *)a, "sample"));
     const json_int_t right = json_integer_value(json_object_get(*(json_t *const *)b, "sample"));
     return (left > right) - (left < right);
 }
 
-/* Puts bad samples in order, since the readers find them in any order. */
-static void sort_bad(check *c) {
-    const size_t count = json_array_size(c->bad);
+/* Compares pairs of equal samples by the number of the second, which no other pair has. */
+static int compare_same(const void *a, const void *b) {
+    const json_t *left = json_object_get(*(json_t *const *)a, "samples"),
+                 *right = json_object_get(*(json_t *const *)b, "samples");
+    const json_int_t x = json_integer_value(json_array_get(left, 1)),
+                     y = json_integer_value(json_array_get(right, 1));
+    return (x > y) - (x < y);
+}
+
+/* Puts the items of an array in order, since the readers find them in any order. */
+static void sort(json_t *array, int (*compare)(const void *a, const void *b)) {
+    const size_t count = json_array_size(array);
     json_t **items = calloc(count ? count : 1, sizeof(json_t *));
     if (!items) return;
-    for (size_t i = 0; i < count; ++i) items[i] = json_incref(json_array_get(c->bad, i));
-    qsort(items, count, sizeof(json_t *), compare_bad);
-    json_array_clear(c->bad);
-    for (size_t i = 0; i < count; ++i) json_array_append_new(c->bad, items[i]);
+    for (size_t i = 0; i < count; ++i) items[i] = json_incref(json_array_get(array, i));
+    qsort(items, count, sizeof(json_t *), compare);
+    json_array_clear(array);
+    for (size_t i = 0; i < count; ++i) json_array_append_new(array, items[i]);
     free(items);
 }
 
@@ -213,7 +225,7 @@ static int read_all(check *c) {
     }
     free(readers);
     if (started == 0) cli_say("leat feed check: cannot start a thread\n");
-    sort_bad(c);
+    sort(c->bad, compare_bad);
     for (int64_t i = 0; i < c->read; ++i) {
         note_class(c, c->prints[i].class_number);
         c->not_finite += !c->prints[i].is_finite;
@@ -231,6 +243,7 @@ static void find_same(check *c) {
                                                  (json_int_t)second->number, "paths",
                                                  path_json(c, first->number), path_json(c, second->number)));
     }
+    sort(c->same, compare_same);
 }
 
 /* ---- The report ---- */

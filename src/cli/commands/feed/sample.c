@@ -10,15 +10,26 @@
 #include "leat/model.h"
 #include "leat/source.h"
 
+/* Gives the tensors of the batch the shapes that the specification allows. */
+static void set_shapes(cli_samples *s) {
+    const leat_batch_spec *spec = &s->data->spec;
+    s->batch.size = 1;
+    for (int i = 0; i < spec->tensor_count; ++i) {
+        leat_tensor *tensor = &s->batch.tensors[i];
+        tensor->data = s->memory[i];
+        tensor->shape[0] = 1;
+        for (int k = 0; k < spec->tensors[i].rank; ++k) tensor->shape[k + 1] = spec->tensors[i].shape[k];
+    }
+}
+
 static int set_up_batch(cli_samples *s, const char *command) {
     const leat_batch_spec *spec = &s->data->spec;
     s->batch.tensor_count = spec->tensor_count;
+    set_shapes(s);
     for (int i = 0; i < spec->tensor_count; ++i) {
         leat_tensor *tensor = &s->batch.tensors[i];
         tensor->dtype = spec->tensors[i].dtype;
         tensor->rank = spec->tensors[i].rank + 1;
-        tensor->shape[0] = 1;
-        for (int k = 0; k < spec->tensors[i].rank; ++k) tensor->shape[k + 1] = spec->tensors[i].shape[k];
         const size_t bytes = (leat_tensor_bytes(tensor) + 63) / 64 * 64;
         s->memory[i] = aligned_alloc(64, bytes ? bytes : 64);
         if (s->memory[i]) continue;
@@ -32,10 +43,14 @@ int cli_samples_open(cli_samples *out, cli_session *session, const char *spec) {
     leat_error err = {0};
     char *files = NULL;
     *out = (cli_samples){.data = &session->data};
+    session->batch_size = 1;
     int code = cli_open_data(session, &session->data, spec);
     if (code != CLI_SUCCESS) return code;
-    if (!session->data.get_samples) {
-        cli_say("leat %s: '%s' has no access by sample\n", session->command, spec);
+    const leat_sequence *data = &session->data;
+    if (!data->get_samples &&
+        (!data->get || data->spec.batch_size != 1 || data->length(data->user) == LEAT_LENGTH_INFINITE)) {
+        cli_say("leat %s: '%s' has neither access by sample nor batches of one sample\n", session->command,
+                spec);
         return CLI_FAILURE;
     }
     if (leat_source_files(spec, &files, &err) == LEAT_OK) out->files = json_loads(files, 0, NULL);
@@ -55,22 +70,23 @@ void cli_samples_close(cli_samples *samples) {
 }
 
 int64_t cli_samples_count(const cli_samples *samples) {
-    return samples->data->samples(samples->data->user);
+    const leat_sequence *data = samples->data;
+    return data->get_samples ? data->samples(data->user) : data->length(data->user);
 }
 
-leat_status cli_samples_read(cli_samples *samples, int64_t number, leat_error *err) {
+leat_status cli_samples_read(cli_samples *samples, int64_t number, bool is_plain, leat_error *err) {
+    const leat_sequence *data = samples->data;
     leat_rng rng = leat_rng_for(0, 0, (uint64_t)number);
-    samples->batch.size = 1;
-    for (int i = 0; i < samples->batch.tensor_count; ++i) {
-        samples->batch.tensors[i].data = samples->memory[i];
-        samples->batch.tensors[i].shape[0] = 1;
-    }
-    return samples->data->get_samples(samples->data->user, &number, 1, &rng, &samples->batch, err);
+    set_shapes(samples);
+    if (!data->get_samples) return data->get(data->user, number, &rng, &samples->batch, err);
+    return (is_plain && data->get_plain ? data->get_plain : data->get_samples)(data->user, &number, 1, &rng,
+                                                                               &samples->batch, err);
 }
 
-const char *cli_samples_path(const cli_samples *samples, int64_t number) {
-    const json_t *files = json_object_get(samples->files, "files");
-    return json_string_value(json_object_get(json_array_get(files, (size_t)number), "path"));
+char *cli_samples_name(const cli_samples *samples, int64_t number) {
+    const leat_rng rng = leat_rng_for(0, 0, (uint64_t)number);
+    char *name = NULL;
+    return leat_source_sample_name(samples->data, number, &rng, &name, NULL) == LEAT_OK ? name : NULL;
 }
 
 const char *cli_samples_class_name(const cli_samples *samples, int64_t number) {

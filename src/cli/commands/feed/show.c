@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `leat feed show`: writes a page with samples as pictures, and their labels.  Room: cli. */
+/* `leat feed show`: writes a page with samples as pictures or numbers, and their labels.  Room: cli. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,8 +12,9 @@
 #include "cli/run/files.h"
 #include "cli/text/say.h"
 #include "leat/file.h"
+#include "leat/model.h"
 
-enum { default_samples = 48 };
+enum { default_samples = 48, MOST_TARGETS = 16 };
 
 /* Text or bytes that grow; after a failed allocation, further calls do nothing. */
 typedef struct buffer {
@@ -135,39 +136,57 @@ static bool shows_pictures(const leat_tensor_spec *spec) {
            spec->shape[1] < 16384;
 }
 
-/* Adds the numbers of a short target that is no class. */
-static void add_numbers(buffer *page, const leat_tensor *tensor) {
-    enum { MOST = 16 };
-    const int64_t count = leat_tensor_count(tensor);
-    char text[32];
-    if (tensor->dtype != LEAT_F32 || count > MOST) return;
-    add_text(page, "target");
-    for (int64_t i = 0; i < count; ++i) {
-        snprintf(text, sizeof text, " %g", (double)((const float *)tensor->data)[i]);
+/* Adds the numbers of a tensor that is no picture, as many as fit: a row of them for each step of time. */
+static void add_numbers(buffer *page, const leat_tensor *tensor, const char *what, int64_t most) {
+    const int64_t count = leat_tensor_count(tensor), shown = count < most ? count : most;
+    const int64_t row = tensor->rank > 2 ? count / tensor->shape[1] : count;
+    const bool is_float = strncmp(leat_dtype_name(tensor->dtype), "float", 5) == 0 ||
+                          strncmp(leat_dtype_name(tensor->dtype), "bfloat", 6) == 0;
+    double *numbers = calloc((size_t)count, sizeof *numbers);
+    const leat_tensor to = leat_tensor_view(LEAT_F64, tensor->rank, tensor->shape, numbers);
+    if (!numbers || leat_tensor_copy(&to, tensor, NULL, NULL) != LEAT_OK) {
+        page->failed = true;
+        free(numbers);
+        return;
+    }
+    add_text(page, what);
+    for (int k = 1; k < tensor->rank; ++k) {
+        add_text(page, k > 1 ? "x" : " ");
+        add_number(page, tensor->shape[k]);
+    }
+    add_text(page, ":");
+    for (int64_t i = 0; i < shown; ++i) {
+        char text[40];
+        snprintf(text, sizeof text, is_float ? " %g" : " %.0f", numbers[i]);
+        if (row > 1 && i > 0 && i % row == 0) add_text(page, "<br>");
         add_text(page, text);
     }
-    add_text(page, "<br>");
+    add_text(page, shown < count ? " ...<br>" : "<br>");
+    free(numbers);
 }
 
-/* Adds the input as an image, and targets that are images. */
-static void add_pictures(buffer *page, const cli_samples *samples) {
+/* Adds inputs and targets: pictures, and the numbers of inputs that are no pictures. */
+static void add_tensors(buffer *page, const cli_samples *samples) {
+    enum { MOST = 64 };
     const leat_batch_spec *spec = &samples->data->spec;
     for (int i = 0; i < spec->tensor_count; ++i) {
         const bool is_target = spec->tensors[i].part == LEAT_PART_TARGET;
-        if (i == 0 || (is_target && shows_pictures(&spec->tensors[i])))
+        if (shows_pictures(&spec->tensors[i]) && spec->tensors[i].part != LEAT_PART_SAMPLE_WEIGHT)
             add_picture(page, &samples->batch.tensors[i], is_target && spec->tensors[i].shape[2] == 1);
+        else if (spec->tensors[i].part == LEAT_PART_INPUT)
+            add_numbers(page, &samples->batch.tensors[i], "input", MOST);
     }
 }
 
 static void add_sample(buffer *page, cli_samples *samples, int64_t number) {
     leat_error err = {0};
-    const char *path = cli_samples_path(samples, number);
-    const bool read = cli_samples_read(samples, number, &err) == LEAT_OK;
+    char *place = cli_samples_name(samples, number);
+    const bool read = cli_samples_read(samples, number, false, &err) == LEAT_OK;
     const int64_t label = read ? cli_samples_class(samples) : -1;
     const char *name = cli_samples_class_name(samples, label);
     add_text(page, "<figure>");
     if (read)
-        add_pictures(page, samples);
+        add_tensors(page, samples);
     else
         add_escaped(page, err.message);
     add_text(page, "<figcaption>");
@@ -182,14 +201,16 @@ static void add_sample(buffer *page, cli_samples *samples, int64_t number) {
         add_text(page, "<br>");
     }
     for (int i = 0; read && label < 0 && i < samples->batch.tensor_count; ++i)
-        if (samples->data->spec.tensors[i].part == LEAT_PART_TARGET)
-            add_numbers(page, &samples->batch.tensors[i]);
+        if (samples->data->spec.tensors[i].part == LEAT_PART_TARGET &&
+            !shows_pictures(&samples->data->spec.tensors[i]))
+            add_numbers(page, &samples->batch.tensors[i], "target", MOST_TARGETS);
     add_text(page, "sample ");
     add_number(page, number);
-    if (path) {
+    if (place) {
         add_text(page, "<br>");
-        add_escaped(page, path);
+        add_escaped(page, place);
     }
+    leat_string_free(place);
     add_text(page, "</figcaption></figure>\n");
 }
 
@@ -231,13 +252,6 @@ int cli_feed_show(const cli_arguments *arguments) {
     cli_samples samples = {0};
     const char *spec = arguments->operands[0];
     int code = cli_samples_open(&samples, &session, spec);
-    if (code == CLI_SUCCESS && !shows_pictures(&session.data.spec.tensors[0])) {
-        cli_say("leat feed show: the first input of '%s' is no picture: expected (height, width, channels) "
-                "with 1, 3 or "
-                "4 channels, of uint8 or float32\n",
-                spec);
-        code = CLI_FAILURE;
-    }
     if (code == CLI_SUCCESS) {
         cli_catch_signals(&session);
         code = write_page(&session, &samples, spec, arguments->text[CLI_PAGE_OUTPUT]);
