@@ -629,6 +629,23 @@ static void check_names_places(void **state) {
     assert_non_null(strstr(out, "most frequent size (height x width): 1x1, 2 pictures"));
 }
 
+/* Samples in buckets have no numbers: they are read as batches of one. */
+static void check_reads_buckets(void **state) {
+    (void)state;
+    make_pictures(); /* and the folder */
+    int32_t values[] = {1, 2, 3, 4, 5, 6, 1, 2}, labels[] = {0, 1, 1};
+    int64_t offsets[] = {0, 2, 6, 8};
+    static const char *const names[] = {"values", "offsets", "y"};
+    const leat_tensor tensors[] = {leat_tensor_view(LEAT_I32, 1, (int64_t[]){8}, values),
+                                   leat_tensor_view(LEAT_I64, 1, (int64_t[]){4}, offsets),
+                                   leat_tensor_view(LEAT_I32, 1, (int64_t[]){3}, labels)};
+    assert_int_equal(leat_npz_write("run/ragged.npz", names, tensors, 3, NULL), LEAT_OK);
+    runs("feed check ragged:run/ragged.npz?buckets=2");
+    assert_non_null(strstr(out, "3 samples\n  input      int32 (4)"));
+    assert_non_null(strstr(out, "the same inputs as another sample: 1"));
+    assert_non_null(strstr(out, "class 1           2 samples"));
+}
+
 /* Random changes do not hide that samples are equal. */
 static void check_sees_pictures_without_augmentation(void **state) {
     (void)state;
@@ -715,6 +732,7 @@ int main(void) {
         cmocka_unit_test(a_fit_counts_samples_that_were_left_out),
         cmocka_unit_test(check_reads_arrays),
         cmocka_unit_test(check_names_places),
+        cmocka_unit_test(check_reads_buckets),
         cmocka_unit_test(check_sees_pictures_without_augmentation),
         cmocka_unit_test(show_writes_a_page),
         cmocka_unit_test(an_interrupt_ends_a_measurement),
