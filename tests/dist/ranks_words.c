@@ -284,6 +284,7 @@ static void try_case(const words_case *c, leat_dist *all, leat_dist *one) {
 /* ---- A sequence that counts the samples that it makes ---- */
 
 static _Atomic int64_t made;
+static int fails_at = -1; /* the sample that cannot be made */
 
 static int64_t length(void *user) {
     (void)user;
@@ -299,8 +300,8 @@ static int64_t samples(void *user) {
 static leat_status get_samples(void *user, const int64_t *numbers, int64_t count, leat_rng *rng,
                                leat_batch *batch, leat_error *err) {
     (void)user;
-    (void)err;
     for (int64_t i = 0; i < count; ++i) {
+        if (numbers[i] == fails_at) return leat_error_set(err, LEAT_EUSER, "this sample is broken");
         leat_rng own = leat_rng_for(rng->key, 0, (uint64_t)numbers[i]);
         int32_t *x = (int32_t *)batch->tensors[0].data + i * STEPS;
         for (int j = 0; j < STEPS; ++j)
@@ -388,6 +389,29 @@ static void the_work_is_divided(leat_dist *all) {
     }
 }
 
+/* A sample that one rank cannot make, in the first batch or later, ends all ranks with the words of that rank, also
+ * where the ranks tell each other sums in front of a step. */
+static void a_broken_sample_ends_all(leat_dist *all) {
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+        if (strcmp(cases[i].name, "dice") != 0 && strcmp(cases[i].name, "Adam") != 0) continue;
+        for (fails_at = 0; fails_at < 30; fails_at += 25) {
+            leat_model *model = make(&cases[i]);
+            leat_sequence data = counting(true);
+            leat_fit_options options = leat_fit_options_default();
+            leat_error err = {0};
+            options.verbose = 0;
+            options.threads = 1;
+            options.shuffle = LEAT_SHUFFLE_NONE;
+            options.dist = all;
+            if (leat_model_fit_generator(model, &data, &options, NULL, &err) != LEAT_EUSER ||
+                !strstr(err.message, "this sample is broken") || !strstr(err.message, "rank "))
+                check(LEAT_EINVAL, &err, "a broken sample");
+            leat_model_destroy(&model);
+        }
+        fails_at = -1;
+    }
+}
+
 int main(int argc, char **argv) {
     leat_dist *all = NULL, *one = NULL;
     leat_error err = {0};
@@ -401,6 +425,7 @@ int main(int argc, char **argv) {
     register_metric();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) try_case(&cases[i], all, one);
     the_work_is_divided(all);
+    a_broken_sample_ends_all(all);
     if (rank == 0) printf("%d ranks train as one does\n", leat_dist_size(all));
     leat_registry_destroy(&registry);
     leat_dist_close(&one);
