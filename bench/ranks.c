@@ -63,7 +63,8 @@ static void open_bare(reducer *r) {
         check(leati_library_function(r->mpi.library, "MPI_Allreduce", &r->addresses, sizeof r->addresses,
                                      &err),
               &err);
-    if (r->mpi.calls->init(&r->mpi) || r->mpi.calls->connect(&r->mpi, &r->rank, &r->size)) {
+    int level = 0;
+    if (r->mpi.calls->init(&r->mpi, &level) || r->mpi.calls->connect(&r->mpi, &r->rank, &r->size)) {
         fprintf(stderr, "bench_ranks: MPI does not start\n");
         _Exit(1);
     }

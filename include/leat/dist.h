@@ -56,14 +56,15 @@ static inline leat_dist_options leat_dist_options_default(void) {
  *  processes, by the launcher's variables in the environment.  Threads: any. */
 LEAT_API bool leat_dist_is_launched(void);
 
-/** Connects this process with the other ranks.  All ranks must make this call.  With MPI, a thread of leat makes all
- *  calls of MPI; it initializes MPI, and finalizes MPI at leat_dist_close, unless the program has initialized MPI
- *  itself, with MPI_THREAD_MULTIPLE.  A process in which leat has finalized MPI cannot open another communicator.
+/** Connects this process with the other ranks.  All ranks must make this call.  With MPI, a thread of leat and the
+ *  threads that wait for other ranks make the calls of MPI, one at a time.  leat initializes MPI, and finalizes MPI at
+ *  leat_dist_close, unless the program has initialized MPI itself, with MPI_THREAD_MULTIPLE.  A process in which leat
+ *  has finalized MPI cannot open another communicator.
  *  @param options  NULL: the defaults.
  *  @param[out] out  New communicator, owned by the caller (leat_dist_close); NULL on failure.
  *  Errors: LEAT_EINVAL an option, or the launcher's processes cannot be connected by this MPI; LEAT_ENOTFOUND the MPI
- *  library is not installed; LEAT_ENOTSUP the ranks run different versions of leat, or the program has initialized MPI
- *  with another level; LEAT_EIO MPI failed; LEAT_ENOMEM.  Threads: any. */
+ *  library is not installed; LEAT_ENOTSUP the ranks run different versions of leat, the program has initialized MPI
+ *  with another level, or MPI was built without support for threads; LEAT_EIO MPI failed; LEAT_ENOMEM.  Threads: any. */
 LEAT_API LEAT_CHECKED leat_status leat_dist_open(leat_dist **out, const leat_dist_options *options,
                                                  leat_error *err);
 

@@ -112,6 +112,7 @@ void leati_dist_describe(leati_dist_peer *out) {
 /* ---- Requests that are waited for ---- */
 
 static leat_status make(leat_dist *dist, leati_dist_request *request, leat_error *err) {
+    request->is_awaited = true;
     dist->class->start(dist, request);
     return dist->class->wait(dist, request, err);
 }

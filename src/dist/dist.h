@@ -4,6 +4,7 @@
 #ifndef LEATI_DIST_DIST_H
 #define LEATI_DIST_DIST_H
 
+#include <stdatomic.h>
 #include <sys/types.h>
 
 #include "leat/dist.h"
@@ -28,9 +29,13 @@ typedef struct leati_dist_request {
     size_t
         bytes; /* of `data`; for ALL_GATHER: the bytes of one rank, so that `data` has size times as many */
     const void *mine; /* ALL_GATHER: the bytes of this rank; NULL: they are in their place in `data` */
+    /* The caller waits next, so no other thread is woken for the request. */
+    bool is_awaited;
     /* Used by the communicator. */
-    bool done;
-    int64_t busy_ns; /* time that the communicator spent on this request, waiting for other ranks included */
+    _Atomic bool done;
+    int64_t begun_ns;
+    int64_t
+        busy_ns; /* time for which the request kept the communicator busy, waiting for other ranks included */
     struct leati_dist_request *next;
 } leati_dist_request;
 

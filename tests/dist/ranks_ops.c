@@ -33,6 +33,23 @@ static void reduce(leat_dist *dist, size_t count) {
     free(values);
 }
 
+/* All ranks get the same bytes of sums that depend on the order of the ranks. */
+static void reduce_alike(leat_dist *dist, size_t count) {
+    leat_error err = {0};
+    const int size = leat_dist_size(dist), rank = leat_dist_rank(dist);
+    float *values = malloc(count * sizeof *values), *all = malloc((size_t)size * count * sizeof *values);
+    require(values && all, "memory");
+    for (size_t i = 0; i < count; ++i)
+        values[i] = (float)((i * 2654435761u + (size_t)rank * 40503u) % 100003) / 317.0f;
+    check(leati_dist_all_reduce(dist, values, count, &err), &err);
+    check(leati_dist_all_gather(dist, values, count * sizeof *values, all, &err), &err);
+    for (int r = 0; r < size; ++r)
+        require(memcmp(all + (size_t)r * count, values, count * sizeof *values) == 0,
+                "sums of the same bytes");
+    free(values);
+    free(all);
+}
+
 static float rounded(float x) {
     return leati_bfloat16_to_float(leati_bfloat16_of_float(x));
 }
@@ -66,22 +83,35 @@ static void reduce_bf16(leat_dist *dist, size_t count) {
     free(values);
 }
 
-/* Several requests are begun before the first is waited for. */
+/* Requests of several kinds are begun before the first is waited for: more than are under way at the same time. */
 static void overlap(leat_dist *dist) {
-    float values[4][64];
-    leati_dist_request requests[4];
+    enum { requests = 24, floats = 64 };
+    static const leati_dist_op ops[] = {LEATI_DIST_ALL_REDUCE, LEATI_DIST_ALL_REDUCE, LEATI_DIST_ALL_GATHER,
+                                        LEATI_DIST_ALL_REDUCE_BF16};
+    const int size = leat_dist_size(dist), rank = leat_dist_rank(dist);
+    float *values = calloc((size_t)requests * floats * (size_t)size, sizeof *values);
+    leati_dist_request all[requests];
     leat_error err = {0};
-    for (int i = 0; i < 4; ++i) {
-        for (int j = 0; j < 64; ++j) values[i][j] = (float)(i + leat_dist_rank(dist));
-        requests[i] =
-            (leati_dist_request){.op = LEATI_DIST_ALL_REDUCE, .data = values[i], .bytes = sizeof values[i]};
-        dist->class->start(dist, &requests[i]);
+    require(values != NULL, "memory");
+    for (int i = 0; i < requests; ++i) {
+        float *data = values + (size_t)i * floats * (size_t)size;
+        const leati_dist_op op = ops[i % 4];
+        float *mine = data + (op == LEATI_DIST_ALL_GATHER ? rank * floats : 0);
+        for (int j = 0; j < floats; ++j) mine[j] = (float)(i + rank);
+        all[i] = (leati_dist_request){.op = op, .data = data, .bytes = floats * sizeof *data};
+        dist->class->start(dist, &all[i]);
     }
-    const int size = leat_dist_size(dist);
-    for (int i = 3; i >= 0; --i) {
-        check(dist->class->wait(dist, &requests[i], &err), &err);
-        require(values[i][63] == (float)(size * i + size * (size - 1) / 2), "a sum beside others");
+    for (int i = requests - 1; i >= 0; --i) {
+        const float *data = values + (size_t)i * floats * (size_t)size;
+        check(dist->class->wait(dist, &all[i], &err), &err);
+        for (int r = 0; r < size && ops[i % 4] == LEATI_DIST_ALL_GATHER; ++r)
+            require(data[r * floats + floats - 1] == (float)(i + r), "values gathered beside other requests");
+        const float sum = (float)(size * i + size * (size - 1) / 2);
+        if (ops[i % 4] != LEATI_DIST_ALL_GATHER)
+            require(data[floats - 1] == (ops[i % 4] == LEATI_DIST_ALL_REDUCE ? sum : rounded(sum)),
+                    "a sum beside others");
     }
+    free(values);
 }
 
 static void exchange(leat_dist *dist) {
@@ -111,6 +141,12 @@ int main(int argc, char **argv) {
     reduce(dist, 1);
     reduce(dist, 1000);
     reduce(dist, 300000);
+    reduce(dist, 8191); /* around the size from which parts are exchanged instead of whole values */
+    reduce(dist, 8193);
+    reduce(dist, 65537); /* two pieces, one of them of a single value */
+    reduce_alike(dist, 1);
+    reduce_alike(dist, 999);
+    reduce_alike(dist, 70001);
     reduce_bf16(dist, 1);
     reduce_bf16(dist, 1001);
     reduce_bf16(dist, (1 << 22) + 5); /* more than one piece */

@@ -11,7 +11,8 @@
 
 #include "base/os/library.h"
 
-enum { LEATI_MPI_MULTIPLE = 3 }; /* MPI_THREAD_MULTIPLE in both ABIs */
+/* MPI_THREAD_SERIALIZED and MPI_THREAD_MULTIPLE in both ABIs. */
+enum { LEATI_MPI_SERIALIZED = 2, LEATI_MPI_MULTIPLE = 3 };
 
 typedef struct leati_mpi leati_mpi;
 
@@ -27,7 +28,8 @@ typedef struct leati_mpi_calls {
     /* Finds the functions in mpi->library.  Errors: LEAT_ENOTFOUND. */
     leat_status (*load)(leati_mpi *mpi, leat_error *err);
     int (*initialized)(leati_mpi *mpi, bool *yes, int *level);
-    int (*init)(leati_mpi *mpi);
+    /* Asks for LEATI_MPI_SERIALIZED.  *level: what the library gives. */
+    int (*init)(leati_mpi *mpi, int *level);
     /* Duplicates the communicator, and lets its errors be returned. */
     int (*connect)(leati_mpi *mpi, int *rank, int *size);
     int (*all_reduce)(leati_mpi *mpi, float *values, int count, leati_mpi_request *request);

@@ -77,9 +77,8 @@ static int initialized(leati_mpi *mpi, bool *yes, int *level) {
     return code == 0 && flag ? CALL(Query_thread)(level) : code;
 }
 
-static int init(leati_mpi *mpi) {
-    int level = 0; /* MPI_THREAD_SINGLE would do for the library: one thread makes all calls */
-    return CALL(Init_thread)(NULL, NULL, 1, &level);
+static int init(leati_mpi *mpi, int *level) {
+    return CALL(Init_thread)(NULL, NULL, LEATI_MPI_SERIALIZED, level);
 }
 
 static int connect(leati_mpi *mpi, int *rank, int *size) {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The communicator over MPI.  One thread of its own makes all calls of MPI, so that requests advance while the caller
  * computes, and any level of MPI's thread support will do.  Room: dist. */
-#include <errno.h>
-#include <limits.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -15,20 +13,13 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/os/clock.h"
+#include "base/os/futex.h"
 #include "base/os/signals.h"
 #include "dist/dist.h"
 #include "dist/launcher.h"
 #include "dist/mpi/calls.h"
+#include "dist/mpi/pipeline.h"
 #include "dist/mpi/watch.h"
-#include "tensor/bfloat16.h"
-
-/* The largest piece of a request, in bytes: MPI counts in int, and between pieces the thread watches the ranks. */
-enum { PIECE = 1 << 28, TAG = 1 };
-/* Sums are cut into pieces of so many bytes, of which several are under way: pieces stay in the cache, and the next
- * ones hide the latency of a network. */
-enum { SUM_PIECE = 1 << 19, SUM_WINDOW = 16 };
-/* The largest piece of a sum in bfloat16, in floats. */
-enum { HALF_PIECE = 1 << 22 };
 
 /* Connecting the ranks may take this many times the timeout of an answer: MPI starts slowly on many hosts. */
 enum { START_TIMEOUTS = 6 };
@@ -42,21 +33,27 @@ typedef struct mpi_dist {
     int64_t timeout_ms;
     /* Described before MPI is initialized, which may bind the thread that does it to a core. */
     leati_dist_peer me;
-    leati_watch watch;   /* used by the thread */
-    uint16_t *halves;    /* of the thread: for sums in bfloat16; NULL: none yet */
-    size_t half_count;   /* elements of `halves` */
-    _Atomic int waiting; /* number of threads of the program that wait for a request */
+    bool is_crowded; /* more ranks may run on the cores of this one than there are cores */
     pthread_t thread;
-    pthread_mutex_t lock; /* guards the members below, and `done` of requests */
+    /* Held by the thread that calls MPI; guards the three members below. */
+    pthread_mutex_t turn;
+    unsigned moves; /* turns in which something has begun or ended: the clock is not read in each of them */
+    leati_watch watch;
+    leati_pipeline pipeline;
+    _Atomic int waiting; /* threads of the program that wait for a request, and make calls of MPI meanwhile */
+    _Atomic int pending; /* requests that are not done */
+    _Atomic bool has_started; /* there are requests in the list below */
+    _Atomic bool is_broken;   /* status is not LEAT_OK */
+    pthread_mutex_t lock;     /* guards the members below; is held for short times only */
     pthread_cond_t changed;
     stage stage;
-    int abort_code; /* 0: no abort was asked for */
-    leati_dist_request *first, *last;
-    leat_status status; /* the first failure, which all further requests return */
+    int abort_code;                     /* 0: no abort was asked for */
+    leati_dist_request *started, *last; /* a list of the requests that the pipeline does not have yet */
+    leat_status status;                 /* the first failure, which all further requests return */
     leat_error failure;
 } mpi_dist;
 
-/* ---- The thread ---- */
+/* ---- Calls of MPI, by the thread or by a thread that waits ---- */
 
 static leat_status fail_mpi(mpi_dist *d, int code, const char *call, leat_error *err) {
     char text[512];
@@ -64,130 +61,80 @@ static leat_status fail_mpi(mpi_dist *d, int code, const char *call, leat_error 
     return leati_fail(err, LEAT_EIO, "%s: %s: %s", d->mpi.calls->title, call, text);
 }
 
-/* Waits for a request of MPI, which makes progress only while it is tested.  While the program waits as well, its core
- * is free, so the thread tests without a pause, but yields, since the ranks may be more than the cores.  Otherwise, and
- * if a rank is late, the thread sleeps for short times, since the program computes on its core. */
-static leat_status await(mpi_dist *d, leati_mpi_request *request, const char *call, leat_error *err) {
-    enum { yields = 200, pause_ns = 50000 };
-    const int64_t eager_until_ns = leati_now_ns() + 100000000;
+static void report(mpi_dist *d, leat_status status, const leat_error *why) {
+    pthread_mutex_lock(&d->lock);
+    if (d->status == LEAT_OK && status != LEAT_OK) {
+        d->status = status;
+        d->failure = *why;
+        atomic_store(&d->is_broken, true);
+    }
+    pthread_cond_broadcast(&d->changed);
+    pthread_mutex_unlock(&d->lock);
+}
+
+/* Passes the requests that were started on to the pipeline. */
+static void take_started(mpi_dist *d) {
+    if (!atomic_load_explicit(&d->has_started, memory_order_acquire)) return;
+    pthread_mutex_lock(&d->lock);
+    leati_dist_request *request = d->started;
+    d->started = d->last = NULL;
+    atomic_store_explicit(&d->has_started, false, memory_order_relaxed);
+    pthread_mutex_unlock(&d->lock);
+    while (request) {
+        leati_dist_request *next = request->next;
+        leati_pipeline_append(&d->pipeline, request);
+        request = next;
+    }
+}
+
+/* After a failure: nobody waits any longer. */
+static void give_up(mpi_dist *d, leat_status status, const leat_error *why) {
+    report(d, status, why); /* from now on, requests fail when they are started */
+    take_started(d);
+    leati_pipeline_drop(&d->pipeline);
+    atomic_store(&d->pending, 0);
+}
+
+/* Advances the requests and watches the ranks, unless another thread does that.  Returns true if a piece of a request
+ * has begun or ended. */
+static bool advance(mpi_dist *d) {
+    leat_error why = {0};
+    bool moved = false;
+    int finished = 0;
+    if (atomic_load_explicit(&d->is_broken, memory_order_relaxed) || pthread_mutex_trylock(&d->turn) != 0)
+        return false;
+    take_started(d);
+    leat_status status = leati_pipeline_advance(&d->pipeline, &moved, &finished, &why);
+    if (finished > 0) atomic_fetch_sub(&d->pending, finished);
+    if (status == LEAT_OK && (!moved || ++d->moves % 64 == 0)) status = leati_watch_look(&d->watch, &why);
+    if (status != LEAT_OK) give_up(d, status, &why);
+    pthread_mutex_unlock(&d->turn);
+    return moved;
+}
+
+/* How long a thread has waited in vain: its turns, and when it began. */
+typedef struct patience {
+    int turns;
+    int64_t until_ns; /* then it becomes lazy */
+} patience;
+
+/* Requests advance only while MPI is called.  A thread of the program that waits has a core, so it calls without a pause;
+ * after a moment it yields, since other ranks or threads may need the core; and it sleeps between calls if another rank
+ * is late.  The thread of the communicator takes the core from the program's computing: it sleeps sooner. */
+static void rest(const mpi_dist *d, patience *p, bool is_waiting) {
+    enum { spins = 50, yields = 200, pause_ns = 50000, eager_ns = 100000000 };
     const struct timespec pause = {.tv_nsec = pause_ns};
-    for (int turn = 0;; ++turn) {
-        bool done = false;
-        int code = d->mpi.calls->test(&d->mpi, request, &done);
-        if (code) return fail_mpi(d, code, call, err);
-        if (done) return LEAT_OK;
-        const bool is_awaited = atomic_load_explicit(&d->waiting, memory_order_relaxed) > 0;
-        if (turn < yields || (is_awaited && leati_now_ns() < eager_until_ns))
-            (void)sched_yield();
-        else
-            (void)nanosleep(&pause, NULL);
-        LEATI_TRY(leati_watch_look(&d->watch, err));
-    }
+    const int turn = p->turns++;
+    if (turn == spins) p->until_ns = leati_now_ns() + eager_ns;
+    if (is_waiting && turn < spins && !d->is_crowded)
+        leati_spin_pause();
+    else if (is_waiting ? turn <= spins || leati_now_ns() < p->until_ns : turn < yields)
+        (void)sched_yield();
+    else
+        (void)nanosleep(&pause, NULL);
 }
 
-static int begin_piece(mpi_dist *d, const leati_dist_request *request, size_t offset, int bytes,
-                       leati_mpi_request *out) {
-    const leati_mpi_calls *calls = d->mpi.calls;
-    char *data = request->data ? (char *)request->data + offset : NULL;
-    switch (request->op) {
-    case LEATI_DIST_ALL_REDUCE:
-        return calls->all_reduce(&d->mpi, (float *)(void *)data, bytes / (int)sizeof(float), out);
-    case LEATI_DIST_ALL_GATHER: return calls->all_gather(&d->mpi, request->mine, bytes, request->data, out);
-    case LEATI_DIST_BROADCAST: return calls->broadcast(&d->mpi, data, bytes, request->peer, out);
-    case LEATI_DIST_SEND: return calls->send(&d->mpi, data, bytes, request->peer, TAG, out);
-    case LEATI_DIST_RECEIVE: return calls->receive(&d->mpi, data, bytes, request->peer, TAG, out);
-    case LEATI_DIST_ALL_REDUCE_BF16:
-    case LEATI_DIST_BARRIER: break;
-    }
-    return calls->barrier(&d->mpi, out);
-}
-
-/* Adds up the block of this rank, whose values of all ranks are in `theirs`, and rounds the sums. */
-static void add_block(const uint16_t *theirs, size_t block, int size, uint16_t *out) {
-    for (size_t i = 0; i < block; ++i) {
-        float sum = 0;
-        for (int rank = 0; rank < size; ++rank)
-            sum += leati_bfloat16_to_float(theirs[(size_t)rank * block + i]);
-        out[i] = leati_bfloat16_of_float(sum);
-    }
-}
-
-/* Each rank adds up one block of the values, and all ranks gather the blocks. */
-static leat_status reduce_halves_piece(mpi_dist *d, float *values, size_t count, leat_error *err) {
-    const leati_mpi_calls *calls = d->mpi.calls;
-    const size_t ranks = (size_t)d->base.size, block = (count + ranks - 1) / ranks;
-    const int bytes = (int)(block * sizeof(uint16_t));
-    uint16_t *mine = d->halves, *theirs = mine + ranks * block, *sums = theirs + ranks * block;
-    leati_mpi_request request = {0};
-    for (size_t i = 0; i < count; ++i) mine[i] = leati_bfloat16_of_float(values[i]);
-    memset(mine + count, 0, (ranks * block - count) * sizeof *mine);
-    int code = calls->all_to_all(&d->mpi, mine, bytes, theirs, &request);
-    if (code) return fail_mpi(d, code, "MPI_Ialltoall", err);
-    LEATI_TRY(await(d, &request, "MPI_Ialltoall", err));
-    add_block(theirs, block, d->base.size, sums);
-    request = (leati_mpi_request){0};
-    code = calls->all_gather(&d->mpi, sums, bytes, mine, &request);
-    if (code) return fail_mpi(d, code, "MPI_Iallgather", err);
-    LEATI_TRY(await(d, &request, "MPI_Iallgather", err));
-    for (size_t i = 0; i < count; ++i) values[i] = leati_bfloat16_to_float(mine[i]);
-    return LEAT_OK;
-}
-
-static leat_status reduce_halves(mpi_dist *d, float *values, size_t count, leat_error *err) {
-    const size_t most = count < HALF_PIECE ? count : HALF_PIECE, ranks = (size_t)d->base.size,
-                 halves = (2 * ranks + 1) * ((most + ranks - 1) / ranks);
-    if (halves > d->half_count) {
-        leati_free(d->halves);
-        d->half_count = 0;
-        d->halves = leati_calloc(halves, sizeof *d->halves);
-        if (!d->halves) return leati_fail_memory(err, halves * sizeof *d->halves, "sums in bfloat16");
-        d->half_count = halves;
-    }
-    for (size_t at = 0; at < count; at += HALF_PIECE)
-        LEATI_TRY(
-            reduce_halves_piece(d, values + at, count - at < HALF_PIECE ? count - at : HALF_PIECE, err));
-    return LEAT_OK;
-}
-
-/* Adds up floats of all ranks. */
-static leat_status reduce(mpi_dist *d, const leati_dist_request *request, leat_error *err) {
-    const size_t count =
-        request->bytes / SUM_PIECE + (request->bytes % SUM_PIECE != 0 || request->bytes == 0);
-    leati_mpi_request pieces[SUM_WINDOW];
-    for (size_t begun = 0, done = 0; done < count; ++done) {
-        for (; begun < count && begun < done + SUM_WINDOW; ++begun) {
-            const size_t offset = begun * SUM_PIECE, rest = request->bytes - offset;
-            leati_mpi_request *piece = &pieces[begun % SUM_WINDOW];
-            *piece = (leati_mpi_request){0};
-            int code = begin_piece(d, request, offset, (int)(rest < SUM_PIECE ? rest : SUM_PIECE), piece);
-            if (code) return fail_mpi(d, code, "MPI_Iallreduce", err);
-        }
-        LEATI_TRY(await(d, &pieces[done % SUM_WINDOW], "MPI_Iallreduce", err));
-    }
-    return LEAT_OK;
-}
-
-static leat_status execute(mpi_dist *d, const leati_dist_request *request, leat_error *err) {
-    static const char *const names[] = {"MPI_Iallreduce", "MPI_Ialltoall", "MPI_Iallgather", "MPI_Ibcast",
-                                        "MPI_Isend",      "MPI_Irecv",     "MPI_Ibarrier"};
-    if (request->op == LEATI_DIST_ALL_REDUCE_BF16)
-        return reduce_halves(d, request->data, request->bytes / sizeof(float), err);
-    if (request->op == LEATI_DIST_ALL_REDUCE) return reduce(d, request, err);
-    bool is_whole = request->op == LEATI_DIST_ALL_GATHER || request->op == LEATI_DIST_BARRIER;
-    if (request->op == LEATI_DIST_ALL_GATHER && request->bytes > INT_MAX)
-        return leati_fail(err, LEAT_ENOTSUP, "at most %d bytes of each rank can be gathered", INT_MAX);
-    size_t offset = 0;
-    do {
-        size_t rest = request->bytes - offset;
-        int bytes = (int)(is_whole || rest < PIECE ? rest : PIECE);
-        leati_mpi_request piece = {0};
-        int code = begin_piece(d, request, offset, bytes, &piece);
-        if (code) return fail_mpi(d, code, names[request->op], err);
-        LEATI_TRY(await(d, &piece, names[request->op], err));
-        offset += (size_t)bytes;
-    } while (offset < request->bytes);
-    return LEAT_OK;
-}
+/* ---- The thread ---- */
 
 /* Initializes MPI unless the program has done so. */
 static leat_status initialize(mpi_dist *d, leat_error *err) {
@@ -204,7 +151,13 @@ static leat_status initialize(mpi_dist *d, leat_error *err) {
                           "communicator: expected a communicator of an MPI that the program has "
                           "initialized, by MPI_Init_thread with MPI_THREAD_MULTIPLE");
     d->owns_mpi = !yes;
-    if (code == 0 && !yes) code = calls->init(&d->mpi);
+    if (code == 0 && !yes) code = calls->init(&d->mpi, &level);
+    if (code == 0 && level < LEATI_MPI_SERIALIZED)
+        return leati_fail(
+            err, LEAT_ENOTSUP,
+            "%s: expected MPI_THREAD_SERIALIZED (%d) or a higher level, received %d: this MPI was built "
+            "without support for threads",
+            calls->title, LEATI_MPI_SERIALIZED, level);
     if (code == 0) code = calls->connect(&d->mpi, &d->base.rank, &d->base.size);
     if (code) return fail_mpi(d, code, "MPI_Init_thread", err);
     return d->mpi.parent ? LEAT_OK : leati_launcher_check_ranks(d->base.size, calls->title, err);
@@ -219,8 +172,13 @@ static leat_status meet(mpi_dist *d, leat_error *err) {
                               .data = d->base.peers,
                               .bytes = sizeof d->me,
                               .mine = &d->me};
-    d->watch.size = 1; /* nobody is watched yet */
-    LEATI_TRY(execute(d, &all, err));
+    leati_pipeline_init(&d->pipeline, &d->mpi, d->base.rank, d->base.size);
+    leati_pipeline_append(&d->pipeline, &all);
+    for (patience p = {0}; !atomic_load(&all.done); rest(d, &p, false)) {
+        bool moved = false;
+        int finished = 0;
+        LEATI_TRY(leati_pipeline_advance(&d->pipeline, &moved, &finished, err));
+    }
     for (int i = 1; i < d->base.size; ++i) {
         const leati_dist_peer *a = &d->base.peers[0], *b = &d->base.peers[i];
         if (strcmp(a->version, b->version) == 0) continue;
@@ -230,90 +188,77 @@ static leat_status meet(mpi_dist *d, leat_error *err) {
             "all hosts",
             a->host, a->version, i, b->host, b->version);
     }
+    const int rank = d->base.rank;
+    d->is_crowded = leat_dist_sharers(&d->base, rank) > leat_dist_cores(&d->base, rank);
     leati_watch_begin(&d->watch, &d->mpi, &d->base, d->timeout_ms);
     return LEAT_OK;
 }
 
-static void report(mpi_dist *d, leat_status status, const leat_error *why) {
-    pthread_mutex_lock(&d->lock);
-    if (d->status == LEAT_OK && status != LEAT_OK) {
-        d->status = status;
-        d->failure = *why;
-    }
-    pthread_cond_broadcast(&d->changed);
-    pthread_mutex_unlock(&d->lock);
+static bool has_work(mpi_dist *d) {
+    return atomic_load(&d->pending) > 0 && atomic_load(&d->waiting) == 0;
 }
 
-/* Returns the next request; NULL if there is none for 50 ms, or if the thread must do something else. */
-static leati_dist_request *next_request(mpi_dist *d, bool *ends, int *abort_code) {
+/* Waits until there are requests for which no thread of the program waits, but at most 50 ms, after which the ranks are
+ * watched.  Returns true if the thread must do something else. */
+static bool await_work(mpi_dist *d, int *abort_code) {
     struct timespec until;
     pthread_mutex_lock(&d->lock);
-    if (!d->first && d->stage == READY && !d->abort_code) {
+    if (d->stage == READY && !d->abort_code && !has_work(d)) {
         clock_gettime(CLOCK_MONOTONIC, &until);
         until.tv_nsec += 50000000;
         until.tv_sec += until.tv_nsec / 1000000000;
         until.tv_nsec %= 1000000000;
         (void)pthread_cond_timedwait(&d->changed, &d->lock, &until);
     }
-    leati_dist_request *request = d->first;
-    *ends = d->stage == CLOSING && !request;
+    const bool ends = d->stage == CLOSING && atomic_load(&d->pending) == 0;
     *abort_code = d->abort_code;
     pthread_mutex_unlock(&d->lock);
-    return request;
+    return ends || *abort_code;
 }
 
-static void finish_request(mpi_dist *d, leati_dist_request *request) {
+static void enter(mpi_dist *d, stage next) {
     pthread_mutex_lock(&d->lock);
-    d->first = request->next;
-    if (!d->first) d->last = NULL;
-    request->done = true;
+    if (next != READY || d->stage == STARTING) d->stage = next;
     pthread_cond_broadcast(&d->changed);
     pthread_mutex_unlock(&d->lock);
 }
 
+/* Returns when the communicator is closed or has aborted the run. */
 static void serve(mpi_dist *d) {
-    leat_status status = LEAT_OK;
-    leat_error why = {0};
-    for (;;) {
-        bool ends = false;
-        int abort_code = 0;
-        leati_dist_request *request = next_request(d, &ends, &abort_code);
-        if (abort_code) (void)d->mpi.calls->abort(&d->mpi, abort_code);
-        if (ends || abort_code) break;
-        const int64_t start = leati_now_ns();
-        if (status == LEAT_OK)
-            status = request ? execute(d, request, &why) : leati_watch_look(&d->watch, &why);
-        if (request) request->busy_ns = leati_now_ns() - start;
-        if (status != LEAT_OK) report(d, status, &why);
-        if (request) finish_request(d, request);
+    int abort_code = 0;
+    for (patience p = {0}; !await_work(d, &abort_code);) {
+        if (advance(d))
+            p.turns = 0;
+        else if (has_work(d))
+            rest(d, &p, false);
     }
-    if (status == LEAT_OK) status = leati_watch_end(&d->watch, &why);
-    report(d, status, &why);
-    pthread_mutex_lock(&d->lock);
-    d->stage = FINALIZING;
-    pthread_cond_broadcast(&d->changed);
-    pthread_mutex_unlock(&d->lock);
-    if (status == LEAT_OK)
-        (void)(d->owns_mpi ? d->mpi.calls->finalize(&d->mpi) : d->mpi.calls->disconnect(&d->mpi));
+    leat_error why = {0};
+    pthread_mutex_lock(&d->turn);
+    if (abort_code) {
+        (void)d->mpi.calls->abort(&d->mpi, abort_code);
+    } else if (!atomic_load(&d->is_broken)) {
+        leat_status status = leati_watch_end(&d->watch, &why);
+        report(d, status, &why);
+        enter(d, FINALIZING);
+        if (status == LEAT_OK)
+            (void)(d->owns_mpi ? d->mpi.calls->finalize(&d->mpi) : d->mpi.calls->disconnect(&d->mpi));
+    }
+    pthread_mutex_unlock(&d->turn);
 }
 
 static void *run_thread(void *user) {
     mpi_dist *d = user;
     (void)prctl(PR_SET_NAME, "leat-dist");
     leat_error why = {0};
+    pthread_mutex_lock(&d->turn);
     leat_status status = initialize(d, &why);
     if (status == LEAT_OK) status = meet(d, &why);
+    pthread_mutex_unlock(&d->turn);
     report(d, status, &why);
-    pthread_mutex_lock(&d->lock);
-    if (d->stage == STARTING) d->stage = READY;
-    pthread_cond_broadcast(&d->changed);
-    pthread_mutex_unlock(&d->lock);
+    enter(d, READY);
     if (status == LEAT_OK) serve(d);
     leati_watch_fini(&d->watch);
-    pthread_mutex_lock(&d->lock);
-    d->stage = ENDED;
-    pthread_cond_broadcast(&d->changed);
-    pthread_mutex_unlock(&d->lock);
+    enter(d, ENDED);
     return NULL;
 }
 
@@ -321,36 +266,46 @@ static void *run_thread(void *user) {
 
 static void start(leat_dist *dist, leati_dist_request *request) {
     mpi_dist *d = (mpi_dist *)dist;
-    request->done = false;
     request->next = NULL;
     pthread_mutex_lock(&d->lock);
-    if (d->last)
-        d->last->next = request;
-    else
-        d->first = request;
-    d->last = request;
-    pthread_cond_broadcast(&d->changed);
+    atomic_store(&request->done, d->status != LEAT_OK);
+    if (d->status == LEAT_OK) {
+        if (d->last)
+            d->last->next = request;
+        else
+            d->started = request;
+        d->last = request;
+        atomic_fetch_add(&d->pending, 1);
+        atomic_store_explicit(&d->has_started, true, memory_order_release);
+        if (!request->is_awaited) pthread_cond_broadcast(&d->changed);
+    }
     pthread_mutex_unlock(&d->lock);
 }
 
+/* The waiting thread makes the calls of MPI itself: no other thread has to be woken, neither now nor at the end. */
 static leat_status wait(leat_dist *dist, leati_dist_request *request, leat_error *err) {
     mpi_dist *d = (mpi_dist *)dist;
+    leat_status status = LEAT_OK;
+    atomic_fetch_add(&d->waiting, 1);
+    for (patience p = {0}; !atomic_load_explicit(&request->done, memory_order_acquire) &&
+                           !atomic_load_explicit(&d->is_broken, memory_order_relaxed);) {
+        if (advance(d))
+            p.turns = 0;
+        else
+            rest(d, &p, true);
+    }
+    const bool is_last = atomic_fetch_sub(&d->waiting, 1) == 1;
+    if (!atomic_load(&d->is_broken) && !(is_last && atomic_load(&d->pending) > 0)) return LEAT_OK;
     pthread_mutex_lock(&d->lock);
-    atomic_fetch_add_explicit(&d->waiting, 1, memory_order_relaxed);
-    while (!request->done && d->stage != ENDED) pthread_cond_wait(&d->changed, &d->lock);
-    atomic_fetch_sub_explicit(&d->waiting, 1, memory_order_relaxed);
-    leat_status status = d->status;
+    pthread_cond_broadcast(&d->changed); /* the thread goes on with the other requests */
+    status = d->status;
     if (status != LEAT_OK && err) *err = d->failure;
     pthread_mutex_unlock(&d->lock);
     return status;
 }
 
 static bool is_broken(const leat_dist *dist) {
-    mpi_dist *d = (mpi_dist *)(uintptr_t)dist;
-    pthread_mutex_lock(&d->lock);
-    bool broken = d->status != LEAT_OK;
-    pthread_mutex_unlock(&d->lock);
-    return broken;
+    return atomic_load(&((const mpi_dist *)dist)->is_broken);
 }
 
 /* Waits at most this long until the thread has ended; returns false if it has not. */
@@ -369,6 +324,7 @@ static void abort_run(leat_dist *dist, int code) {
     pthread_mutex_lock(&d->lock);
     d->abort_code = code ? code : 1;
     if (d->status == LEAT_OK) d->status = leati_fail(&d->failure, LEAT_EIO, "the run was aborted");
+    atomic_store(&d->is_broken, true);
     pthread_cond_broadcast(&d->changed);
     (void)await_end(d, 2);
     pthread_mutex_unlock(&d->lock);
@@ -377,9 +333,10 @@ static void abort_run(leat_dist *dist, int code) {
 static void destroy(mpi_dist *d) {
     pthread_cond_destroy(&d->changed);
     pthread_mutex_destroy(&d->lock);
+    pthread_mutex_destroy(&d->turn);
+    leati_pipeline_fini(&d->pipeline);
     leati_library_close(&d->mpi.library);
     leati_free(d->base.peers);
-    leati_free(d->halves);
     leati_free(d);
 }
 
@@ -435,7 +392,8 @@ static leat_status load_library(leati_mpi *mpi, const leat_dist_options *options
 
 static leat_status init_lock(mpi_dist *d, leat_error *err) {
     pthread_condattr_t attributes;
-    if (pthread_mutex_init(&d->lock, NULL) != 0 || pthread_condattr_init(&attributes) != 0)
+    if (pthread_mutex_init(&d->lock, NULL) != 0 || pthread_mutex_init(&d->turn, NULL) != 0 ||
+        pthread_condattr_init(&attributes) != 0)
         return leati_fail(err, LEAT_ENOMEM, "no memory for a lock");
     (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     int error = pthread_cond_init(&d->changed, &attributes);

@@ -55,9 +55,11 @@ void leati_buckets_ready(leati_buckets *b, size_t from) {
         const size_t end = b->count - (size_t)b->started * b->size, start = end > b->size ? end - b->size : 0;
         if (start < from) return;
         leati_dist_request *request = &b->requests[b->started++];
+        /* The gradients of the first layer are final at the end of the backward pass. */
         *request = (leati_dist_request){.op = b->bf16 ? LEATI_DIST_ALL_REDUCE_BF16 : LEATI_DIST_ALL_REDUCE,
                                         .data = b->values + start,
-                                        .bytes = (end - start) * sizeof *b->values};
+                                        .bytes = (end - start) * sizeof *b->values,
+                                        .is_awaited = b->started == b->total};
         b->dist->class->start(b->dist, request);
     }
 }

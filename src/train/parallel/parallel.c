@@ -450,13 +450,15 @@ static void begin_last_sums(leati_parallel *p, leati_mode mode) {
     if (p->written > 0) {
         p->mixed = (leati_dist_request){.op = LEATI_DIST_ALL_REDUCE,
                                         .data = p->moving,
-                                        .bytes = p->written * sizeof *p->moving};
+                                        .bytes = p->written * sizeof *p->moving,
+                                        .is_awaited = true};
         p->dist->class->start(p->dist, &p->mixed);
     }
     if (rows_of(p)) {
         p->row_sums = (leati_dist_request){.op = LEATI_DIST_ALL_REDUCE,
                                            .data = rows_of(p),
-                                           .bytes = p->model->weights.row_bytes};
+                                           .bytes = p->model->weights.row_bytes,
+                                           .is_awaited = true};
         p->dist->class->start(p->dist, &p->row_sums);
     }
 }
