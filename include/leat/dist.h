@@ -64,7 +64,8 @@ LEAT_API bool leat_dist_is_launched(void);
  *  @param[out] out  New communicator, owned by the caller (leat_dist_close); NULL on failure.
  *  Errors: LEAT_EINVAL an option, or the launcher's processes cannot be connected by this MPI; LEAT_ENOTFOUND the MPI
  *  library is not installed; LEAT_ENOTSUP the ranks run different versions of leat, the program has initialized MPI
- *  with another level, or MPI was built without support for threads; LEAT_EIO MPI failed; LEAT_ENOMEM.  Threads: any. */
+ *  with another level, or MPI was built without support for threads; LEAT_EIO MPI failed; LEAT_ENOMEM.
+ *  Threads: any. */
 LEAT_API LEAT_CHECKED leat_status leat_dist_open(leat_dist **out, const leat_dist_options *options,
                                                  leat_error *err);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sums over ranks that exist in one process: messages lie in a list until they are received.  So any number of ranks can
- * be tried, and the ranks may advance in any order. */
+/* Sums over ranks that exist in one process: messages lie in a list until they are received.  So any number of ranks
+ * can be tried, and the ranks may advance in any order. */
 #include "cmocka_all.h"
 
 #include <stdlib.h>

@@ -21,10 +21,11 @@ bool leati_process_stat_read(leati_process_stat *out, pid_t pid) {
     if (bytes <= 0) return false;
     text[bytes] = '\0';
     /* The second field is the program's name in parentheses, in which any character may be; the third field is the
-     * state, and the 22nd is the start time. */
+     * state, the fourth is the parent, and the 22nd is the start time. */
     const char *field = strrchr(text, ')');
     if (!field || strlen(field) < 3) return false;
     out->state = field[2];
+    out->parent = (pid_t)strtol(field + 3, NULL, 10);
     for (int number = 2; number < 22 && field; ++number) field = strchr(field + 1, ' ');
     out->started = field ? strtoull(field, NULL, 10) : 0;
     return field != NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The state and the start time of a process, which Linux shows in /proc/PID/stat.  Room: base. */
+/* The state, the parent and the start time of a process, which Linux shows in /proc/PID/stat.  Room: base. */
 #ifndef LEATI_BASE_OS_PROCESS_STAT_H
 #define LEATI_BASE_OS_PROCESS_STAT_H
 
@@ -11,6 +11,7 @@
 typedef struct leati_process_stat {
     char
         state; /* 'R' runs, 'S' or 'D' sleeps, 'T' stopped by a signal, 't' stopped by a debugger, 'Z' dead */
+    pid_t parent;
     uint64_t
         started; /* clock ticks (sysconf(_SC_CLK_TCK)) from the start of the machine to that of the process */
 } leati_process_stat;

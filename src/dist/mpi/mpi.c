@@ -20,6 +20,7 @@
 #include "dist/mpi/calls.h"
 #include "dist/mpi/pipeline.h"
 #include "dist/mpi/watch.h"
+#include "dist/siblings.h"
 
 /* Connecting the ranks may take this many times the timeout of an answer: MPI starts slowly on many hosts. */
 enum { START_TIMEOUTS = 6 };
@@ -33,7 +34,8 @@ typedef struct mpi_dist {
     int64_t timeout_ms;
     /* Described before MPI is initialized, which may bind the thread that does it to a core. */
     leati_dist_peer me;
-    bool is_crowded; /* more ranks may run on the cores of this one than there are cores */
+    leati_siblings siblings; /* used by the thread that opens the communicator; then it does not change */
+    bool is_crowded;         /* more ranks may run on the cores of this one than there are cores */
     pthread_t thread;
     /* Held by the thread that calls MPI; guards the three members below. */
     pthread_mutex_t turn;
@@ -118,9 +120,9 @@ typedef struct patience {
     int64_t until_ns; /* then it becomes lazy */
 } patience;
 
-/* Requests advance only while MPI is called.  A thread of the program that waits has a core, so it calls without a pause;
- * after a moment it yields, since other ranks or threads may need the core; and it sleeps between calls if another rank
- * is late.  The thread of the communicator takes the core from the program's computing: it sleeps sooner. */
+/* Requests advance only while MPI is called.  A thread of the program that waits has a core, so it calls without a
+ * pause; after a moment it yields, since other ranks or threads may need the core; and it sleeps between calls if
+ * another rank is late.  The thread of the communicator takes a core from the program's computing: it sleeps sooner. */
 static void rest(const mpi_dist *d, patience *p, bool is_waiting) {
     enum { spins = 50, yields = 200, pause_ns = 50000, eager_ns = 100000000 };
     const struct timespec pause = {.tv_nsec = pause_ns};
@@ -190,8 +192,18 @@ static leat_status meet(mpi_dist *d, leat_error *err) {
     }
     const int rank = d->base.rank;
     d->is_crowded = leat_dist_sharers(&d->base, rank) > leat_dist_cores(&d->base, rank);
-    leati_watch_begin(&d->watch, &d->mpi, &d->base, d->timeout_ms);
+    leati_watch_begin(&d->watch, &d->mpi, &d->base, &d->siblings, d->timeout_ms);
     return LEAT_OK;
+}
+
+/* Waits for a change of the communicator, but at most for so many ms; the lock is held. */
+static void await_change(mpi_dist *d, int64_t ms) {
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    const int64_t ns = until.tv_nsec + ms * 1000000;
+    until.tv_sec += (time_t)(ns / 1000000000);
+    until.tv_nsec = (long)(ns % 1000000000);
+    (void)pthread_cond_timedwait(&d->changed, &d->lock, &until);
 }
 
 static bool has_work(mpi_dist *d) {
@@ -201,15 +213,8 @@ static bool has_work(mpi_dist *d) {
 /* Waits until there are requests for which no thread of the program waits, but at most 50 ms, after which the ranks are
  * watched.  Returns true if the thread must do something else. */
 static bool await_work(mpi_dist *d, int *abort_code) {
-    struct timespec until;
     pthread_mutex_lock(&d->lock);
-    if (d->stage == READY && !d->abort_code && !has_work(d)) {
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_nsec += 50000000;
-        until.tv_sec += until.tv_nsec / 1000000000;
-        until.tv_nsec %= 1000000000;
-        (void)pthread_cond_timedwait(&d->changed, &d->lock, &until);
-    }
+    if (d->stage == READY && !d->abort_code && !has_work(d)) await_change(d, 50);
     const bool ends = d->stage == CLOSING && atomic_load(&d->pending) == 0;
     *abort_code = d->abort_code;
     pthread_mutex_unlock(&d->lock);
@@ -401,14 +406,30 @@ static leat_status init_lock(mpi_dist *d, leat_error *err) {
     return error ? leati_fail(err, LEAT_ENOMEM, "no memory for a condition variable") : LEAT_OK;
 }
 
-/* Waits until the thread has connected the ranks or has failed; returns false if it has done neither in time. */
-static bool await_start(mpi_dist *d, int64_t limit_ms) {
-    struct timespec until;
-    int error = 0;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += limit_ms / 1000 + 1;
-    while (d->stage == STARTING && error == 0) error = pthread_cond_timedwait(&d->changed, &d->lock, &until);
-    return d->stage != STARTING;
+/* Waits until the thread has connected the ranks or has failed, which d->status says.  Errors: LEAT_EIO it has done
+ * neither in time, or never will. */
+static leat_status await_start(mpi_dist *d, leat_error *err) {
+    const int64_t start = leati_now_ns(), limit_ms = START_TIMEOUTS * d->timeout_ms;
+    const char *title = d->mpi.calls->title;
+    while (d->stage == STARTING) {
+        const pid_t stopped = leati_siblings_find_stopped(&d->siblings, d->timeout_ms * 1000000);
+        if (stopped)
+            return leati_fail(
+                err, LEAT_EIO,
+                "%s cannot connect the ranks: process %ld on host %s, another rank, has been stopped "
+                "for %lld s",
+                title, (long)stopped, d->me.host, (long long)(d->timeout_ms / 1000));
+        if (leati_siblings_launcher_has_ended(&d->siblings))
+            return leati_fail(err, LEAT_EIO, "%s cannot connect the ranks: the launcher has ended", title);
+        if (leati_now_ns() - start >= limit_ms * 1000000)
+            return leati_fail(err, LEAT_EIO,
+                              "%s has not connected the ranks within %lld s: a rank was not started, is "
+                              "stopped, or its host does "
+                              "not answer; a longer timeout allows more time",
+                              title, (long long)(limit_ms / 1000));
+        await_change(d, 100);
+    }
+    return LEAT_OK;
 }
 
 /* *hangs: the thread is still inside MPI, and uses the communicator until the process ends. */
@@ -419,17 +440,12 @@ static leat_status start_thread(mpi_dist *d, bool *hangs, leat_error *err) {
     leati_mask_restore(&before);
     if (error) return leati_fail_errno(err, LEAT_EIO, error, "cannot create the thread of MPI");
     pthread_mutex_lock(&d->lock);
-    const int64_t limit_ms = START_TIMEOUTS * d->timeout_ms;
-    *hangs = !await_start(d, limit_ms);
-    leat_status status = d->status;
-    if (*hangs)
-        status = leati_fail(
-            err, LEAT_EIO,
-            "%s has not connected the ranks within %lld s: a rank was not started, is stopped, or its "
-            "host does not answer; a longer timeout allows more time",
-            d->mpi.calls->title, (long long)(limit_ms / 1000));
-    else if (status != LEAT_OK && err)
-        *err = d->failure;
+    leat_status status = await_start(d, err);
+    *hangs = status != LEAT_OK;
+    if (!*hangs && d->status != LEAT_OK) {
+        status = d->status;
+        if (err) *err = d->failure;
+    }
     pthread_mutex_unlock(&d->lock);
     if (*hangs)
         (void)pthread_detach(d->thread);
@@ -446,6 +462,7 @@ leat_status leati_dist_open_mpi(leat_dist **out, const leat_dist_options *option
     d->mpi.parent = options->communicator;
     d->watch.pidfd = -1;
     leati_dist_describe(&d->me);
+    leati_siblings_begin(&d->siblings);
     leat_status status = init_lock(d, err);
     if (status != LEAT_OK) {
         leati_free(d);

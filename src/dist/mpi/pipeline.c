@@ -176,8 +176,8 @@ static unsigned count_sums(leati_pipeline *p) {
     return sums;
 }
 
-/* Sums in bfloat16 make two calls one after the other.  Between them no other piece may begin, since all ranks must make
- * all calls in the same order; nor may two of them share the memory. */
+/* Sums in bfloat16 make two calls one after the other.  Between them no other piece may begin, since all ranks must
+ * make all calls in the same order; nor may two of them share the memory. */
 static bool may_begin(leati_pipeline *p) {
     if (!p->next || p->count == LEATI_PIPELINE_PIECES) return false;
     if (p->next->op == LEATI_DIST_ALL_REDUCE && count_sums(p) == LEATI_SUMS_SLOTS) return false;

@@ -27,7 +27,8 @@ static int open_pidfd(pid_t pid) {
 #endif
 }
 
-void leati_watch_begin(leati_watch *watch, leati_mpi *mpi, const leat_dist *dist, int64_t timeout_ms) {
+void leati_watch_begin(leati_watch *watch, leati_mpi *mpi, const leat_dist *dist,
+                       const leati_siblings *siblings, int64_t timeout_ms) {
     const int before = (dist->rank + dist->size - 1) % dist->size;
     *watch = (leati_watch){.mpi = mpi,
                            .peers = dist->peers,
@@ -35,6 +36,7 @@ void leati_watch_begin(leati_watch *watch, leati_mpi *mpi, const leat_dist *dist
                            .size = dist->size,
                            .before = before,
                            .pidfd = -1,
+                           .siblings = siblings,
                            .timeout_ns = timeout_ms * 1000000,
                            .looked_ns = leati_now_ns()};
     watch->heard_ns = watch->looked_ns;
@@ -104,6 +106,9 @@ static leat_status look(leati_watch *watch, unsigned char beat, leat_error *err)
     if (code == 0) code = listen(watch);
     if (is_gone && !watch->before_ended)
         return fail(watch, "has ended before the run: it was killed, or it failed", err);
+    if (code == 0 && leati_siblings_launcher_has_ended(watch->siblings))
+        return leati_fail(err, LEAT_EIO, "the launcher (process %d) has ended before its ranks",
+                          (int)watch->siblings->parent);
     if (code == 0) return check_silence(watch, now, err);
     watch->mpi->calls->explain(watch->mpi, code, text, sizeof text);
     return fail(watch, text, err);
