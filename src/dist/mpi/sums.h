@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sums of floats over all ranks, by messages between pairs of ranks.  MPI has such sums itself, but those that do not
- * wait, which leat needs, take up to twice the time of those that wait (decision 0706).
+ * wait, which leat needs, take up to twice the time of those that wait (decision 0707).
  *
  * The number of ranks is a product of factors.  In a stage, `factor` ranks whose numbers differ by multiples of
  * `stride` form a group.  In a small sum, the ranks of a group send each other all their values and add them.  In a
