@@ -6,7 +6,8 @@
  * `stride` form a group.  In a small sum, the ranks of a group send each other all their values and add them.  In a
  * large sum, each gets one part of the values from the others and adds up this part only; the next stage shares out
  * this part.  After the last stage each rank has the sum of one part over all ranks, and the stages are passed in the
- * reverse order to gather the parts.  The first stages, which have most bytes, are between neighbours, which are often on one host.
+ * reverse order to gather the parts.  The first stages, which have most bytes, are between neighbours, which are often
+ * on one host.
  * Room: dist. */
 #ifndef LEATI_DIST_MPI_SUMS_H
 #define LEATI_DIST_MPI_SUMS_H

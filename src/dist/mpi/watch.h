@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Notices that a rank has ended or hangs.  Each rank sends a message (a beat) to the next rank four times a second and
  * expects one of the rank before it; on one host it also looks whether that rank's process still exists.  A launcher
- * that is killed may leave its ranks behind: they end, too.  One thread at a time calls these functions.  Room: dist. */
+ * that is killed may leave its ranks behind: they end, too.  One thread at a time calls these functions.
+ * Room: dist. */
 #ifndef LEATI_DIST_MPI_WATCH_H
 #define LEATI_DIST_MPI_WATCH_H
 
