@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Measures leat on a GPU for bench/gpu/table.py, with the models of bench/gpu's peers:
- *     bench_gpu MODEL MODE BATCH [--device NAME] [--policy NAME] [--seconds S] [--steps N] [--workers N] [--threads N]
+ *     bench_gpu MODEL MODE BATCH [--device NAME] [--policy NAME] [--tf32 0|1] [--seconds S]
+ *               [--steps N] [--workers N] [--threads N]
  * MODEL is mlp (784-512-512-10), lstm (64 steps of 32 features, 64 units, 1 output) or cnn (28x28x1, with dropout),
  * trained by Adam, or a file, resnet50.json for example, trained by SGD with momentum.  Each mode prints JSON:
  *     train   a step of leat_model_train_on_batch that gives the loss (us), and one that does not (us_ahead)
@@ -22,6 +23,7 @@ enum { host_batches = 4, most_batch = 1 << 23, rounds = 5, fit_batches = 64, fit
 
 typedef struct bench {
     const char *model_name, *mode, *device, *policy;
+    bool tf32;
     long batch, steps;
     int workers, threads;
     double seconds;
@@ -77,6 +79,7 @@ static leat_status make_model(bench *b, leat_error *err) {
     memcpy(b->shape, input.shape + 1, (size_t)b->rank * sizeof *b->shape);
     b->classes = leat_model_output_shape(b->model, 0).shape[1];
     if (b->threads > 0) leat_model_set_threads(b->model, b->threads);
+    leat_model_set_tf32(b->model, b->tf32);
     if (b->policy) status = leat_model_set_dtype_policy(b->model, b->policy, err);
     if (status == LEAT_OK) status = set_device(b, err);
     if (status != LEAT_OK) return status;
@@ -140,7 +143,10 @@ static void begin_row(const bench *b, const char *setting) {
     char model[64];
     printf("{\"row\": \"%s-%ld-%s\", \"program\": \"leat\", \"setting\": \"%s%s\"",
            row_model(b, model, sizeof model), b->batch,
-           b->policy && strcmp(b->policy, "mixed_bfloat16") == 0 ? "bf16" : "f32", b->device, setting);
+           b->policy && strcmp(b->policy, "mixed_bfloat16") == 0 ? "bf16"
+           : b->tf32                                             ? "tf32"
+                                                                 : "f32",
+           b->device, setting);
 }
 
 /* ---- Measurements ---- */
@@ -400,6 +406,8 @@ static bool parse(bench *b, int argc, char **argv) {
             b->device = value;
         else if (strcmp(argv[i], "--policy") == 0)
             b->policy = value;
+        else if (strcmp(argv[i], "--tf32") == 0)
+            b->tf32 = strcmp(value, "0") != 0;
         else if (strcmp(argv[i], "--seconds") == 0)
             b->seconds = strtod(value, NULL);
         else if (strcmp(argv[i], "--steps") == 0)
@@ -420,7 +428,7 @@ int main(int argc, char **argv) {
     if (!parse(&b, argc, argv)) {
         fprintf(stderr,
                 "usage: bench_gpu mlp|lstm|cnn|FILE train|fit|first|stream|soak|memory BATCH [--device NAME] "
-                "[--policy NAME] [--seconds S] [--steps N] [--workers N] [--threads N]\n");
+                "[--policy NAME] [--tf32 0|1] [--seconds S] [--steps N] [--workers N] [--threads N]\n");
         return 2;
     }
     leat_status status = run(&b, &err);

@@ -28,7 +28,7 @@ def goal_of(row):
 
 def title_of(row):
     model, batch, precision = row.split("-")
-    return "%s %s%s" % (NAMES[model], batch, ", bf16" if precision == "bf16" else "")
+    return "%s %s%s" % (NAMES[model], batch, "" if precision == "f32" else ", " + precision)
 
 
 def read(paths):

@@ -131,7 +131,7 @@ LEAT_API LEAT_CHECKED leat_status leat_model_from_json_with(leat_model **out, co
 
 /** Creates a new model of the same layers with the same names, including custom layers, like
  *  keras.models.clone_model.  As in Keras the clone is not compiled; the states of its stateful layers are zero.
- *  The settings of leat_model_set_deterministic, _gradient_checkpointing, _folding and _tuning are copied.
+ *  The settings of leat_model_set_deterministic, _tf32, _gradient_checkpointing, _folding and _tuning are copied.
  *  @param[out] out  New model, owned by the caller (leat_model_destroy); NULL on failure.
  *  @param copy_weights  True: the weights are copied.  False: they are drawn with seed 0 as in leat_model_create
  *  (Keras draws other weights at each call); leat_model_initialize draws them with another seed.

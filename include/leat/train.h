@@ -29,7 +29,7 @@ typedef struct leat_verdict {
     int64_t steps;            /* number of training steps */
     int64_t wall_ns;          /* wall time of the steps: data, compute and callbacks, but not validation */
     int64_t data_wait_ns;     /* time for which the trainer waited for batches */
-    int64_t compute_ns;       /* time of the steps themselves */
+    int64_t compute_ns;       /* time of the steps themselves, without copy_wait_ns */
     int64_t get_mean_ns;      /* mean time of a worker for one batch */
     int workers;              /* number of workers */
     bool use_multiprocessing; /* true if workers were processes */
@@ -51,6 +51,9 @@ typedef struct leat_verdict {
      * compute; late_ns of the waits of the other ranks for `latest_rank`, for which they waited longest. */
     int ranks, latest_rank;
     int64_t communication_ns, exposed_ns, late_ns;
+    bool on_device; /* true if the model computes on a GPU, or chooses by "auto" */
+    int64_t
+        copy_wait_ns; /* time for which the GPU waited in the steps for copies of batches of 64 KiB or more */
 } leat_verdict;
 
 /** Returns the number of values that training and evaluation report (model.metrics_names): "loss", then for
@@ -451,6 +454,13 @@ LEAT_API void leat_model_set_gradient_checkpointing(leat_model *model, bool on);
  *  threads run on one thread.  It holds for one kind of processor and one version of leat and of oneDNN.
  *  Existing predictors keep the setting that they were created with.  Do not call it during a fit. */
 LEAT_API void leat_model_set_deterministic(leat_model *model, bool on);
+
+/** Allows TF32 on a GPU, or forbids it; initially forbidden.  With it dense products and convolutions of float32 that
+ *  cuBLASLt and cuDNN compute read their numbers with 10 bits of mantissa instead of 23, so that the tensor cores
+ *  multiply them: faster, with relative errors of about 5e-4 in each product.  Sums, weights and all other ops stay
+ *  float32.  It has no effect on the CPU, on layers that compute in bfloat16, and on a GPU before Ampere, for which
+ *  the log says so (LEAT_LOG_WARNING).  Results stay the same bytes in each run.  Do not call it during a fit. */
+LEAT_API void leat_model_set_tf32(leat_model *model, bool on);
 
 /** Switches folding of BatchNormalization on or off; initially on.  With it predictions and evaluations merge a
  *  BatchNormalization that follows a convolution, whose output nothing else reads, into the weights and bias of

@@ -291,7 +291,7 @@ class _Stream(_Native):
             return None
         judged, _, rest = text.partition(" A step takes")
         _, memory, rest = rest.partition(" Memory:")
-        step = 1e3 * measured["compute_s"] / measured["steps"]
+        step = 1e3 * (measured["compute_s"] + measured.get("copy_wait_s", 0)) / measured["steps"]
         batch = stats["get_ns"] / max(1, stats["batches"]) / 1e6
         waited = 100 * measured["data_wait_s"] / measured["wall_s"]
         advice = _advise(self._feed, self._owns, waited, max(1, math.ceil(batch / step)) if step else 1)

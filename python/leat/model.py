@@ -440,6 +440,10 @@ class Model(ModelContents, ModelFiles):
         """Makes results the same bytes for any number of compute threads."""
         self._get().set("deterministic", int(on))
 
+    def set_tf32(self, on: bool = True) -> None:
+        """Lets a GPU multiply float32 with 10 bits of mantissa, which is faster; no effect on the CPU."""
+        self._get().set("tf32", int(on))
+
     def set_gradient_checkpointing(self, on: bool = True) -> None:
         """Lets training steps use less memory and more time, with the same numbers."""
         self._get().set("gradient_checkpointing", int(on))

@@ -336,6 +336,8 @@ static PyObject *model_set(PyObject *self, PyObject *args) {
             leat_model_set_threads(m->model, (int)number);
         else if (strcmp(name, "deterministic") == 0)
             leat_model_set_deterministic(m->model, number != 0);
+        else if (strcmp(name, "tf32") == 0)
+            leat_model_set_tf32(m->model, number != 0);
         else if (strcmp(name, "gradient_checkpointing") == 0)
             leat_model_set_gradient_checkpointing(m->model, number != 0);
         else if (strcmp(name, "folding") == 0)

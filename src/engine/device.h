@@ -16,6 +16,16 @@ struct leati_backend;
 typedef struct leati_device leati_device;
 typedef struct leati_recording leati_recording; /* work that was recorded, and can be repeated as a whole */
 
+/* Moments of a run that are noted to measure it: `beside` are those of copy_beside. */
+typedef enum leati_mark {
+    LEATI_MARK_BEGIN,        /* all earlier work has ended */
+    LEATI_MARK_COPIED,       /* the inputs are there */
+    LEATI_MARK_END,          /* the results are back */
+    LEATI_MARK_BESIDE_BEGIN, /* the copies of the next inputs begin */
+    LEATI_MARK_BESIDE_END,
+    LEATI_MARK_COUNT
+} leati_mark;
+
 /* What the device does.  Every function that returns a status may also report the failure of earlier work, because
  * the queue runs behind the host: LEAT_EIO a kernel or the driver failed.  Errors of allocations: LEAT_ENOMEM. */
 typedef struct leati_device_class {
@@ -43,6 +53,8 @@ typedef struct leati_device_class {
     leat_status (*copy_beside)(leati_device *device, void *to, const void *from, size_t bytes,
                                leat_error *err);
     leat_status (*join)(leati_device *device, leat_error *err);
+    /* Returns true if copies beside the queue have not ended, so that join would make the queue wait. */
+    bool (*is_copying)(leati_device *device);
     /* Lets the device read the host's memory directly, which makes copies from it faster; unpin must follow before the
      * memory is freed.  A failure does no harm: copies are slower. */
     leat_status (*pin)(leati_device *device, void *memory, size_t bytes, leat_error *err);
@@ -53,6 +65,12 @@ typedef struct leati_device_class {
     bool (*is_idle)(leati_device *device);
     /* Reads the nanoseconds between time stamps 0 and 1, 1 and 2, and so on: count - 1 numbers.  Waits. */
     leat_status (*read_stamps)(leati_device *device, int count, int64_t *ns, leat_error *err);
+
+    /* Adds a mark to the queue, or for marks of BESIDE to the copies beside it; not while recording.  `between` gives
+     * the ns from one mark to another, or -1 if one of them was not set or has not happened yet; it does not wait. */
+    leat_status (*mark)(leati_device *device, leati_mark mark, leat_error *err);
+    leat_status (*between)(leati_device *device, leati_mark from, leati_mark to, int64_t *ns,
+                           leat_error *err);
 
     /* From `record` to `end_record`, what is given to the queue is recorded, and does not run.  If end_record fails, or
      * *out is NULL after an earlier failure, nothing is recorded any more. */
@@ -69,7 +87,8 @@ struct leati_device {
     const struct leati_backend *const *backends; /* NULL-terminated, best first; they know no other device */
     char name[16];                               /* "cuda:0" */
     char description[96];                        /* "NVIDIA H100 80GB HBM3, driver 13.0, cuDNN 9.13" */
-    bool tf32; /* products of f32 may use 10 bits of the mantissa; set before plans are created */
+    bool has_tf32; /* the device can multiply numbers of f32 that are rounded to 10 bits of the mantissa */
+    bool tf32;     /* products of f32 are computed so; set before plans are created, only with has_tf32 */
 };
 
 /* Opens the device with a name: "cuda" or "cuda:<number>".  src/leat.c defines it, like the table of backends.

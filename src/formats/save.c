@@ -138,6 +138,7 @@ leat_status leat_model_save(const leat_model *model, const char *path, bool incl
                             leat_error *err) {
     LEATI_GIVEN(model, err);
     LEATI_GIVEN(path, err);
+    LEATI_TRY(leati_weights_fetch(&model->weights, err));
     if (ends_with(path, ".onnx")) return leati_onnx_save(model, path, err);
     return ends_with(path, ".keras") ? save_archive(model, path, include_optimizer, err)
                                      : replace(path, write_model, model, include_optimizer, err);
@@ -150,6 +151,7 @@ leat_status leat_model_save_memory(const leat_model *model, leat_model_format fo
     LEATI_GIVEN(bytes, err);
     *bytes = 0;
     LEATI_GIVEN(model, err);
+    LEATI_TRY(leati_weights_fetch(&model->weights, err));
     if (format == LEAT_MODEL_FORMAT_ONNX) return leati_onnx_save_memory(model, out, bytes, err);
     LEATI_TRY(check_format(format, err));
     return format == LEAT_MODEL_FORMAT_KERAS
@@ -166,6 +168,7 @@ static leat_status write_weights(leati_h5 *file, const leat_model *model, bool i
 leat_status leat_model_save_weights(const leat_model *model, const char *path, leat_error *err) {
     LEATI_GIVEN(model, err);
     LEATI_GIVEN(path, err);
+    LEATI_TRY(leati_weights_fetch(&model->weights, err));
     if (ends_with(path, ".safetensors")) return leati_safetensors_save(model, path, err);
     bool current = ends_with(path, ".weights.h5");
     return replace(path, current ? leati_keras3_write_weights : write_weights, model, current, err);
@@ -178,6 +181,7 @@ leat_status leat_model_save_weights_memory(const leat_model *model, leat_model_f
     LEATI_GIVEN(bytes, err);
     *bytes = 0;
     LEATI_GIVEN(model, err);
+    LEATI_TRY(leati_weights_fetch(&model->weights, err));
     if (format == LEAT_MODEL_FORMAT_SAFETENSORS) return leati_safetensors_save_memory(model, out, bytes, err);
     LEATI_TRY(check_format(format, err));
     bool current = format == LEAT_MODEL_FORMAT_KERAS;

@@ -47,3 +47,8 @@ mistake(host_pointer engine ${plan} device_plans
   "s/unsigned char [*]memory = parameters_of(plan)->memory;/unsigned char *memory = leati_calloc(1, 1 << 20);/")
 mistake(seed_of_the_recording engine ${fallback} device_plans "s/run->clock, 2 [*] sizeof/run->clock, run->run_number ? 0 : 2 * sizeof/")
 mistake(result_not_copied_back engine ${fallback} device_plans "s/f->writes >> i & 1u/f->writes >> i \\& 0u/")
+mistake(copies_taken_as_ended cuda ${queue} device_plans "s/== CUDA_SUCCESS) cuda->beside = false/!= CUDA_ERROR_UNKNOWN) cuda->beside = false/")
+mistake(no_context cuda ${queue} device_plans "s/cuda->api->cuCtxSetCurrent(cuda->context); .. the first call.*//; s/^    ENTER(cuda);//")
+mistake(wait_not_measured engine ${plan} device_plans "s/b->waits = is_copying .*/b->waits = is_copying \\&\\& copied;/")
+mistake(marks_in_each_run engine ${plan} device_plans "s/b->waits = is_copying .*/b->waits = is_copying || copied || b->watching || true;/")
+mistake(tf32_not_asked_for cuda backends/cuda/ops/matmul_blas.c device_plans "s/bool tf32 = s->cuda->device.tf32 \&\&/bool tf32 =/")

@@ -4,12 +4,14 @@
 #include "cmocka_all.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "backends/cuda/cuda.h"
 #include "backends/ref/ref.h"
 #include "base/memory.h"
+#include "base/os/clock.h"
 #include "cuda/sim/sim.h"
 #include "engine/graph/build.h"
 #include "engine/plan/plan.h"
@@ -119,6 +121,15 @@ static leat_status build_libraries(leati_graph *g, leati_value *outputs, leat_er
     return status == LEAT_OK ? leati_graph_check(g, err) : status;
 }
 
+/* The product of build_libraries, large enough for cuBLASLt on a GPU with one multiprocessor. */
+enum { long_columns = 192 };
+static leat_status build_long(leati_graph *g, leati_value *outputs, leat_error *err) {
+    leati_value w = matrix_state(g, LEATI_SLAB_WEIGHTS, 1024, product_inner, long_columns);
+    outputs[0] =
+        leati_matmul(g, matrix_input(g, 1, product_rows, product_inner), false, w, false, LEATI_NONE);
+    return leati_graph_check(g, err);
+}
+
 /* Two lookups, of input 0 in a table of 5 rows and of input 1 in one of 4 rows. */
 static leat_status build_lookups(leati_graph *g, leati_value *outputs, leat_error *err) {
     leati_desc indices = {LEAT_I32, 2, {batch, 2}};
@@ -205,6 +216,8 @@ static void make_side(side *s, leati_device *on, builder build) {
         fail_msg("%s", err.message);
 }
 
+static float tolerance = 1e-5f;
+
 /* Fails unless the outputs of both plans are equal, up to rounding. */
 static void compare_outputs(const side *a, const side *b, int run) {
     for (int i = 0; i < most_outputs && a->outputs[i] >= 0; ++i) {
@@ -213,7 +226,7 @@ static void compare_outputs(const side *a, const side *b, int run) {
         assert_int_equal(leat_tensor_count(&got), leat_tensor_count(&expected));
         const float *p = got.data, *q = expected.data;
         for (int64_t k = 0; k < leat_tensor_count(&got); ++k)
-            if (!(fabsf(p[k] - q[k]) <= 1e-5f * (1 + fabsf(q[k]))))
+            if (!(fabsf(p[k] - q[k]) <= tolerance * (1 + fabsf(q[k]))))
                 fail_msg("run %d, output %d [%d]: got %g, expected %g", run, i, (int)k, (double)p[k],
                          (double)q[k]);
     }
@@ -380,6 +393,120 @@ static void staged_inputs_are_those_of_the_next_run(void **state) {
     for (int i = 0; i < blocks; ++i) leati_free(inputs[i]);
 }
 
+/* ---- Times ---- */
+
+enum { slow_ns = 3000000 };
+
+/* Runs the plan; if it stages, the copies beside it have ended before the next run. */
+static void run_large(side *s, const void *const *inputs, bool staged, bool stages) {
+    leat_error err = {0};
+    if (leati_plan_start(s->plan, inputs, staged, 1, 0, &err) != LEAT_OK) fail_msg("%s", err.message);
+    if (stages) assert_int_equal(leati_plan_stage(s->plan, inputs, &err), LEAT_OK);
+    assert_int_equal(leati_plan_finish(s->plan, &err), LEAT_OK);
+    while (stages && class->is_copying(device)) {
+    }
+}
+
+/* A run waits for copies unless they were staged in time; and then it has no calls for measuring. */
+static void waiting_for_copies_is_measured(void **state) {
+    (void)state;
+    side a, b;
+    step_inputs small;
+    float *large = leati_calloc_aligned((size_t)large_rows * large_columns * sizeof(float));
+    const void *inputs[] = {large};
+    assert_non_null(large);
+    make_side(&a, device, build_large);
+    make_side(&b, NULL, build_large);
+    sim_slow_copies(64 * 1024, slow_ns);
+    for (int run = 0; run < 6; ++run) {
+        bool staged = run % 2 == 1;
+        sim_seed((uint64_t)run);
+        sim_fail_at(NULL, 0, CUDA_SUCCESS);
+        run_large(&a, inputs, staged, !staged);
+        assert_int_equal(sim_calls("cuEventRecord"), staged ? 0 : 2);
+        assert_int_equal(sim_calls("cuStreamWaitEvent"), 0);
+        int64_t ns = leati_plan_copy_wait_ns(a.plan);
+        if (staged)
+            assert_int_equal(ns, 0);
+        else if (ns < slow_ns * 99 / 100) /* CUDA's times are rounded */
+            fail_msg("run %d waited for %d ns", run, (int)ns);
+        run_large(&b, inputs, false, false);
+        assert_int_equal(leati_plan_copy_wait_ns(b.plan), 0);
+    }
+    sim_slow_copies(0, 0);
+    close_side(&a);
+    close_side(&b);
+    make_side(&a, device, build_step);
+    fill_inputs(&small, 0);
+    for (int run = 0; run < 4; ++run) {
+        leat_error err = {0};
+        sim_fail_at(NULL, 0, CUDA_SUCCESS);
+        assert_int_equal(leati_plan_run(a.plan, (const void *[]){small.x, small.labels}, 5, 0, &err),
+                         LEAT_OK);
+        assert_int_equal(sim_calls("cuEventRecord") + sim_calls("cuStreamQuery"), 0);
+        assert_int_equal(leati_plan_copy_wait_ns(a.plan), 0);
+    }
+    close_side(&a);
+    leati_free(large);
+}
+
+/* The moments of a watched run, and of the copies beside it, are in order and within the time of the calls. */
+static void watched_runs_note_their_moments(void **state) {
+    (void)state;
+    enum { rounding_ns = 2000 };
+    int staged = 0;
+    side a;
+    leati_plan_times t, more;
+    float *large = leati_calloc_aligned((size_t)large_rows * large_columns * sizeof(float));
+    const void *inputs[] = {large};
+    assert_non_null(large);
+    make_side(&a, device, build_large);
+    for (int run = 0; run < 8; ++run) {
+        sim_seed((uint64_t)run);
+        run_large(&a, inputs, false, false);
+        assert_false(leati_plan_take_times(a.plan, &t));
+        int64_t before = leati_now_ns();
+        leati_plan_watch_next(a.plan);
+        run_large(&a, inputs, false, true);
+        assert_true(leati_plan_take_times(a.plan, &t));
+        int64_t after = leati_now_ns();
+        run_large(&a, inputs, true, false);
+        (void)leati_plan_take_times(a.plan, &more);
+        assert_true(before <= t.given_ns && t.given_ns <= t.launched_ns && t.launched_ns <= after);
+        assert_true(t.given_ns <= t.copied_ns && t.copied_ns <= t.ended_ns + rounding_ns);
+        assert_true(t.ended_ns <= after + rounding_ns);
+        if (t.staged_ns == 0) t.staging_ns = more.staging_ns, t.staged_ns = more.staged_ns;
+        /* Copies that begin only after the watched run are left out. */
+        if (t.staged_ns > 0) assert_true(t.given_ns <= t.staging_ns && t.staging_ns <= t.staged_ns);
+        staged += t.staged_ns > 0;
+        assert_int_equal(more.ended_ns, 0);
+        assert_false(leati_plan_take_times(a.plan, &t));
+    }
+    assert_true(staged > 0);
+    close_side(&a);
+    leati_free(large);
+}
+
+/* A run may be in another thread than the one before, which has no context of its own. */
+static void *run_in_thread(void *user) {
+    float *input = leati_calloc_aligned((size_t)large_rows * large_columns * sizeof(float));
+    assert_non_null(input);
+    for (int run = 0; run < 3; ++run) run_large(user, (const void *[]){input}, run > 0, true);
+    class->wait(device, NULL);
+    leati_free(input);
+    return NULL;
+}
+
+static void any_thread_may_run_a_plan(void **state) {
+    (void)state;
+    side a;
+    pthread_t thread;
+    make_side(&a, device, build_large);
+    assert_int_equal(pthread_create(&thread, NULL, run_in_thread, &a), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    close_side(&a);
+}
+
 /* ---- Faults of the data ---- */
 
 static void expect_fault(side *s, const void *const *inputs, const char *message) {
@@ -532,7 +659,7 @@ static void check_failed_call(leat_status status, const leat_error *err, const f
     assert_int_equal(err->code, status);
     /* A kernel may take the place of the library's, and then the sum has another order. */
     for (int i = 0; status == LEAT_OK && i < run_count; ++i)
-        assert_true(fabsf(got[i] - expected[i]) <= 1e-5f * (1 + fabsf(expected[i])));
+        assert_true(fabsf(got[i] - expected[i]) <= tolerance * (1 + fabsf(expected[i])));
     bool named =
         strstr(err->message, "cuda:0") || strstr(err->message, "cuBLASLt") || strstr(err->message, "cuDNN");
     if (status != LEAT_OK && !named) fail_msg("%s: %s", function, err->message);
@@ -598,6 +725,7 @@ static void every_call_of_the_libraries_may_fail(void **state) {
     for (size_t i = 0; i < sizeof matrix / sizeof *matrix; ++i) matrix[i] = number(i);
     const int multiprocessors = leati_cuda_of(device)->multiprocessors;
     device->tf32 = true; /* cuBLASLt serves smaller products then, and on a small GPU */
+    tolerance = 1e-3f;
     leati_cuda_of(device)->multiprocessors = 1;
     make_side(&a, device, build_libraries);
     make_side(&b, NULL, build_libraries);
@@ -612,6 +740,39 @@ static void every_call_of_the_libraries_may_fail(void **state) {
     fail_every_call(build_libraries, inputs, 1);
     fail_every_allocation(build_libraries, inputs);
     device->tf32 = false;
+    tolerance = 1e-5f;
+    leati_cuda_of(device)->multiprocessors = multiprocessors;
+}
+
+/* With TF32 the products of the libraries are rounded, and only then. */
+static void products_are_rounded_on_request(void **state) {
+    (void)state;
+    static float image[2 * side_pixels * side_pixels * channels], matrix[product_rows * product_inner];
+    const void *inputs[] = {image, matrix};
+    const int multiprocessors = leati_cuda_of(device)->multiprocessors;
+    leat_error err = {0};
+    side host, whole, rounded;
+    float most = 0;
+    for (size_t i = 0; i < sizeof image / sizeof *image; ++i) image[i] = number(i);
+    for (size_t i = 0; i < sizeof matrix / sizeof *matrix; ++i) matrix[i] = number(i);
+    leati_cuda_of(device)->multiprocessors = 1;
+    make_side(&host, NULL, build_long);
+    make_side(&whole, device, build_long);
+    device->tf32 = true;
+    make_side(&rounded, device, build_long);
+    device->tf32 = false;
+    sim_fail_at(NULL, 0, CUDA_SUCCESS);
+    for (int run = 0; run < 3; ++run) run_both(&whole, &host, inputs, 0, run);
+    assert_true(sim_calls("cublasLtMatmul") > 0);
+    if (leati_plan_run(rounded.plan, inputs, 5, 0, &err) != LEAT_OK) fail_msg("%s", err.message);
+    leat_tensor got = leati_plan_output(rounded.plan, rounded.outputs[0]);
+    leat_tensor expected = leati_plan_output(host.plan, host.outputs[0]);
+    const float *p = got.data, *q = expected.data;
+    for (int64_t k = 0; k < leat_tensor_count(&got); ++k) most = fmaxf(most, fabsf(p[k] - q[k]));
+    if (most < 2e-5f || most > 1e-2f) fail_msg("TF32 differs by %g", (double)most);
+    close_side(&host);
+    close_side(&whole);
+    close_side(&rounded);
     leati_cuda_of(device)->multiprocessors = multiprocessors;
 }
 
@@ -659,10 +820,14 @@ int main(void) {
         cmocka_unit_test(timed_runs_compute_the_same),
         cmocka_unit_test(plans_share_an_arena_that_grows),
         cmocka_unit_test(staged_inputs_are_those_of_the_next_run),
+        cmocka_unit_test(waiting_for_copies_is_measured),
+        cmocka_unit_test(watched_runs_note_their_moments),
+        cmocka_unit_test(any_thread_may_run_a_plan),
         cmocka_unit_test(faults_have_the_words_of_the_host),
         cmocka_unit_test(weights_are_packed_once_for_each_version),
         cmocka_unit_test(every_call_and_allocation_may_fail),
         cmocka_unit_test(every_call_of_the_libraries_may_fail),
+        cmocka_unit_test(products_are_rounded_on_request),
         cmocka_unit_test(runs_ask_for_no_memory),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);

@@ -85,6 +85,30 @@ static void verdicts_say_who_waits_and_what_helps(void **state) {
 }
 
 /* 4 steps in 4 ms: most of that is the wait for the first batch, which no setting of the workers shortens. */
+static void copies_to_a_device_are_judged(void **state) {
+    (void)state;
+    judged j = verdict_of(1, 1, 4);
+    j.v.on_device = true;
+    j.v.copy_wait_ns = 400 * 1000000;
+    j.v.wall_ns += j.v.copy_wait_ns;
+    leati_verdict_explain(&j.v, &j.feed);
+    assert_non_null(
+        strstr(j.v.text, "waited 10 % of the time for data, 40 % for copies to the GPU and 50 % for compute: "
+                         "it is bound by compute."));
+    assert_non_null(strstr(j.v.text, "A step takes 9.00 ms"));
+    assert_non_null(strstr(j.v.text, "samples of a smaller type"));
+    j.v.compute_ns = 100 * 1000000;
+    j.v.wall_ns -= 400 * 1000000;
+    j.v.workers = 0;
+    leati_verdict_explain(&j.v, &j.feed);
+    assert_non_null(strstr(j.v.text, "it is bound by copies to the GPU."));
+    assert_non_null(strstr(j.v.text, "With workers the next batch would be copied while a step computes."));
+    j.v.copy_wait_ns = 0;
+    leati_verdict_explain(&j.v, &j.feed);
+    assert_non_null(strstr(j.v.text, " 0 % for copies to the GPU"));
+    assert_null(strstr(j.v.text, "smaller type"));
+}
+
 static void a_run_of_milliseconds_is_not_judged(void **state) {
     (void)state;
     judged j = verdict_of(7, 14, 1);
@@ -320,6 +344,7 @@ static void a_trace_has_the_loop_s_spans(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verdicts_say_who_waits_and_what_helps),
+        cmocka_unit_test(copies_to_a_device_are_judged),
         cmocka_unit_test(a_run_of_milliseconds_is_not_judged),
         cmocka_unit_test(waiting_is_told_from_computing),
         cmocka_unit_test(verdicts_say_what_went_wrong),

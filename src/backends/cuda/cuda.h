@@ -37,6 +37,7 @@ typedef struct leati_cuda {
         *conv_choices;                      /* what was measured (ops/conv_choice.c); NULL: nothing yet */
     int conv_way;                           /* leati_cuda_set_conv_way */
     CUevent stamps[LEATI_CUDA_MOST_STAMPS]; /* NULL: not needed yet */
+    CUevent marks[LEATI_MARK_COUNT];        /* NULL: not needed yet */
 } leati_cuda;
 
 static inline leati_cuda *leati_cuda_of(leati_device *device) {

@@ -13,6 +13,10 @@
         LEATI_TRY(leati_cuda_check(cuda, (cuda)->api->call, #call, err));                                    \
     } while (0)
 
+/* Calls of the driver need the context, which each thread has to choose for itself.  The functions of a device that may
+ * be the first ones that a thread calls choose it: work outside of a run, and the beginning of a run. */
+#define ENTER(cuda) CHECK(cuda, cuCtxSetCurrent((cuda)->context))
+
 leat_status leati_cuda_check(const leati_cuda *cuda, CUresult result, const char *what, leat_error *err) {
     if (result == CUDA_SUCCESS) return LEAT_OK;
     const char *text = NULL;
@@ -31,6 +35,7 @@ static CUdeviceptr address(const void *memory) {
 static leat_status fill(leati_device *device, void *to, int byte, size_t bytes, leat_error *err) {
     leati_cuda *cuda = leati_cuda_of(device);
     if (bytes == 0) return LEAT_OK;
+    ENTER(cuda);
     CHECK(cuda, cuMemsetD8Async(address(to), (unsigned char)byte, bytes, cuda->stream));
     return LEAT_OK;
 }
@@ -39,7 +44,7 @@ static leat_status allocate(leati_device *device, size_t bytes, void **out, leat
     leati_cuda *cuda = leati_cuda_of(device);
     CUdeviceptr memory = 0;
     *out = NULL;
-    CHECK(cuda, cuCtxSetCurrent(cuda->context));
+    ENTER(cuda);
     CUresult result = cuda->api->cuMemAlloc(&memory, bytes ? bytes : 1);
     if (result == CUDA_ERROR_OUT_OF_MEMORY) {
         size_t free_bytes = 0, all = 0;
@@ -76,7 +81,7 @@ static void release(leati_device *device, void *memory) {
 static leat_status allocate_host(leati_device *device, size_t bytes, void **out, leat_error *err) {
     leati_cuda *cuda = leati_cuda_of(device);
     *out = NULL;
-    CHECK(cuda, cuCtxSetCurrent(cuda->context));
+    ENTER(cuda);
     CHECK(cuda, cuMemHostAlloc(out, bytes ? bytes : 1, CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_PORTABLE));
     memset(*out, 0, bytes);
     return LEAT_OK;
@@ -93,18 +98,21 @@ static void release_host(leati_device *device, void *memory) {
 
 static leat_status copy_in(leati_device *device, void *to, const void *from, size_t bytes, leat_error *err) {
     leati_cuda *cuda = leati_cuda_of(device);
+    ENTER(cuda);
     if (bytes) CHECK(cuda, cuMemcpyHtoDAsync(address(to), from, bytes, cuda->stream));
     return LEAT_OK;
 }
 
 static leat_status copy_out(leati_device *device, void *to, const void *from, size_t bytes, leat_error *err) {
     leati_cuda *cuda = leati_cuda_of(device);
+    ENTER(cuda);
     if (bytes) CHECK(cuda, cuMemcpyDtoHAsync(to, address(from), bytes, cuda->stream));
     return LEAT_OK;
 }
 
 static leat_status copy(leati_device *device, void *to, const void *from, size_t bytes, leat_error *err) {
     leati_cuda *cuda = leati_cuda_of(device);
+    ENTER(cuda);
     if (bytes) CHECK(cuda, cuMemcpyDtoDAsync(address(to), address(from), bytes, cuda->stream));
     return LEAT_OK;
 }
@@ -132,8 +140,17 @@ static leat_status copy_beside(leati_device *device, void *to, const void *from,
     return LEAT_OK;
 }
 
+/* Once the host knows that the copies have ended, later work need not wait for them.  A failure is reported by join. */
+static bool is_copying(leati_device *device) {
+    leati_cuda *cuda = leati_cuda_of(device);
+    cuda->api->cuCtxSetCurrent(cuda->context); /* the first call of a run */
+    if (cuda->beside && cuda->api->cuStreamQuery(cuda->copies) == CUDA_SUCCESS) cuda->beside = false;
+    return cuda->beside;
+}
+
 static leat_status join(leati_device *device, leat_error *err) {
     leati_cuda *cuda = leati_cuda_of(device);
+    ENTER(cuda);
     if (!cuda->beside) return LEAT_OK;
     cuda->beside = false;
     CHECK(cuda, cuEventRecord(cuda->copied, cuda->copies));
@@ -143,7 +160,7 @@ static leat_status join(leati_device *device, leat_error *err) {
 
 static leat_status pin(leati_device *device, void *memory, size_t bytes, leat_error *err) {
     leati_cuda *cuda = leati_cuda_of(device);
-    CHECK(cuda, cuCtxSetCurrent(cuda->context));
+    ENTER(cuda);
     CHECK(cuda, cuMemHostRegister(memory, bytes, CU_MEMHOSTREGISTER_PORTABLE));
     return LEAT_OK;
 }
@@ -161,7 +178,7 @@ static bool is_idle(leati_device *device) {
 
 static leat_status wait(leati_device *device, leat_error *err) {
     leati_cuda *cuda = leati_cuda_of(device);
-    CHECK(cuda, cuCtxSetCurrent(cuda->context));
+    ENTER(cuda);
     CHECK(cuda, cuStreamSynchronize(cuda->stream));
     return LEAT_OK;
 }
@@ -176,6 +193,27 @@ static leat_status read_stamps(leati_device *device, int count, int64_t *ns, lea
         CHECK(cuda, cuEventElapsedTime(&milliseconds, cuda->stamps[i], cuda->stamps[i + 1]));
         ns[i] = (int64_t)((double)milliseconds * 1e6);
     }
+    return LEAT_OK;
+}
+
+static leat_status mark(leati_device *device, leati_mark which, leat_error *err) {
+    leati_cuda *cuda = leati_cuda_of(device);
+    bool beside = which == LEATI_MARK_BESIDE_BEGIN || which == LEATI_MARK_BESIDE_END;
+    if (!cuda->marks[which]) CHECK(cuda, cuEventCreate(&cuda->marks[which], CU_EVENT_DEFAULT));
+    CHECK(cuda, cuEventRecord(cuda->marks[which], beside ? cuda->copies : cuda->stream));
+    return LEAT_OK;
+}
+
+static leat_status between(leati_device *device, leati_mark from, leati_mark to, int64_t *ns,
+                           leat_error *err) {
+    leati_cuda *cuda = leati_cuda_of(device);
+    float milliseconds = 0;
+    *ns = -1;
+    if (!cuda->marks[from] || !cuda->marks[to]) return LEAT_OK;
+    CUresult result = cuda->api->cuEventElapsedTime(&milliseconds, cuda->marks[from], cuda->marks[to]);
+    if (result == CUDA_ERROR_NOT_READY) return LEAT_OK;
+    LEATI_TRY(leati_cuda_check(cuda, result, "cuEventElapsedTime", err));
+    *ns = milliseconds > 0 ? (int64_t)((double)milliseconds * 1e6) : 0;
     return LEAT_OK;
 }
 
@@ -243,6 +281,8 @@ static void close_device(leati_device *device) {
     for (int i = 0; i < LEATI_CUDA_MOST_STAMPS && cuda->stamps[i]; ++i) api->cuEventDestroy(cuda->stamps[i]);
     for (int i = 0; i < LEATI_CUDA_MODULE_COUNT; ++i)
         if (cuda->modules[i]) api->cuModuleUnload(cuda->modules[i]);
+    for (int i = 0; i < LEATI_MARK_COUNT; ++i)
+        if (cuda->marks[i]) api->cuEventDestroy(cuda->marks[i]);
     if (cuda->copied) api->cuEventDestroy(cuda->copied);
     if (cuda->copies) api->cuStreamDestroy(cuda->copies);
     if (cuda->stream) api->cuStreamDestroy(cuda->stream);
@@ -266,11 +306,14 @@ static const leati_device_class class = {
     .stamp = stamp,
     .copy_beside = copy_beside,
     .join = join,
+    .is_copying = is_copying,
     .pin = pin,
     .unpin = unpin,
     .wait = wait,
     .is_idle = is_idle,
     .read_stamps = read_stamps,
+    .mark = mark,
+    .between = between,
     .record = record,
     .end_record = end_record,
     .replay = replay,
@@ -278,7 +321,7 @@ static const leati_device_class class = {
     .close = close_device,
 };
 
-enum { least_capability = 75, driver_of_cuda_13 = 13000 };
+enum { least_capability = 75, tf32_from = 80, driver_of_cuda_13 = 13000 };
 
 static leat_status find_gpu(leati_cuda *cuda, leat_error *err) {
     const leati_cuda_api *api = cuda->api;
@@ -312,6 +355,7 @@ static leat_status find_gpu(leati_cuda *cuda, leat_error *err) {
     CHECK(cuda, cuDeviceGetAttribute(&cuda->shared_bytes,
                                      CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, cuda->handle));
     cuda->capability = 10 * major + minor;
+    cuda->device.has_tf32 = cuda->capability >= tf32_from;
     if (cuda->capability < least_capability)
         return leati_fail(err, LEAT_ENOTSUP,
                           "%s is too old: it has compute capability %d.%d, and leat needs 7.5", name, major,
@@ -324,7 +368,7 @@ static leat_status find_gpu(leati_cuda *cuda, leat_error *err) {
 static leat_status open_queue(leati_cuda *cuda, leat_error *err) {
     LEATI_TRY(find_gpu(cuda, err));
     CHECK(cuda, cuDevicePrimaryCtxRetain(&cuda->context, cuda->handle));
-    CHECK(cuda, cuCtxSetCurrent(cuda->context));
+    ENTER(cuda);
     CHECK(cuda, cuStreamCreate(&cuda->stream, CU_STREAM_NON_BLOCKING));
     CHECK(cuda, cuStreamCreate(&cuda->copies, CU_STREAM_NON_BLOCKING));
     CHECK(cuda, cuEventCreate(&cuda->copied, CU_EVENT_DISABLE_TIMING));

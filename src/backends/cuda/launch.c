@@ -93,12 +93,14 @@ static leati_cuda_api *table_of(const leati_cuda *cuda) {
 
 leat_status leati_cuda_blas(leati_cuda *cuda, leat_error *err) {
     if (cuda->blas) return LEAT_OK;
+    LEATI_TRY(leati_cuda_check(cuda, cuda->api->cuCtxSetCurrent(cuda->context), "cuCtxSetCurrent", err));
     LEATI_TRY(leati_cuda_load_blas(table_of(cuda), err));
     return leati_cuda_check_blas(cuda->api->cublasLtCreate(&cuda->blas), "cublasLtCreate", err);
 }
 
 leat_status leati_cuda_dnn(leati_cuda *cuda, leat_error *err) {
     if (cuda->dnn) return LEAT_OK;
+    LEATI_TRY(leati_cuda_check(cuda, cuda->api->cuCtxSetCurrent(cuda->context), "cuCtxSetCurrent", err));
     LEATI_TRY(leati_cuda_load_dnn(table_of(cuda), err));
     LEATI_TRY(leati_cuda_check_dnn(cuda, cuda->api->cudnnCreate(&cuda->dnn), "cudnnCreate", err));
     return leati_cuda_check_dnn(cuda, cuda->api->cudnnSetStream(cuda->dnn, cuda->stream), "cudnnSetStream",

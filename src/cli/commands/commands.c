@@ -18,7 +18,8 @@
 
 /* Options for computing. */
 #define KERNEL_USES                                                                                          \
-    MAY(DEVICE), MAY(THREADS), MAY(DETERMINISTIC), MAY(NO_FOLD), MAY(DTYPE_POLICY), MAY(TUNE), MAY(NO_TUNE)
+    MAY(DEVICE), MAY(TF32), MAY(THREADS), MAY(DETERMINISTIC), MAY(NO_FOLD), MAY(DTYPE_POLICY), MAY(TUNE),    \
+        MAY(NO_TUNE)
 
 /* Options that evaluate and predict share. */
 #define PASS_USES                                                                                            \

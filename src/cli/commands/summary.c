@@ -32,7 +32,8 @@ static const char *option_without_plan(const cli_arguments *arguments) {
     static const cli_option_id plan_options[] = {
         CLI_BATCH_SIZE,    CLI_TRAIN_STEP, CLI_TIME,    CLI_LOSS,    CLI_OPTIMIZER,
         CLI_METRICS,       CLI_NO_COMPILE, CLI_UNKNOWN, CLI_THREADS, CLI_GRADIENT_CHECKPOINTING,
-        CLI_DETERMINISTIC, CLI_NO_FOLD,    CLI_TUNE,    CLI_NO_TUNE, CLI_DEVICE};
+        CLI_DETERMINISTIC, CLI_NO_FOLD,    CLI_TUNE,    CLI_NO_TUNE, CLI_DEVICE,
+        CLI_TF32};
     for (size_t i = 0; i < sizeof plan_options / sizeof *plan_options; ++i)
         if (arguments->text[plan_options[i]]) return cli_options[plan_options[i]].name;
     return NULL;

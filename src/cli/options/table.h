@@ -126,6 +126,8 @@ typedef enum cli_value {
       "recompute activations in the backward pass: less memory, up to a third more time")                    \
     X(DETERMINISTIC, "--deterministic", CLI_FLAG, NULL, 0, 0, NULL,                                          \
       "bit-identical results for any --threads; slower")                                                     \
+    X(TF32, "--tf32", CLI_FLAG, NULL, 0, 0, NULL,                                                            \
+      "on a GPU: multiply float32 with 10 bits of mantissa (TF32), which is faster")                         \
     X(DIST, "--dist", CLI_TEXT, "KIND", 0, 0, "auto",                                                        \
       "compute together with the other processes that mpirun or srun has started (auto), alone (none), "     \
       "always "                                                                                              \

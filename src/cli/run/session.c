@@ -122,6 +122,7 @@ int cli_apply_settings(cli_session *session) {
     leat_status status = LEAT_OK;
     if (text[CLI_DEVICE]) status = leat_model_set_device(session->model, text[CLI_DEVICE], &err);
     leat_model_set_deterministic(session->model, text[CLI_DETERMINISTIC] != NULL);
+    leat_model_set_tf32(session->model, text[CLI_TF32] != NULL);
     leat_model_set_folding(session->model, text[CLI_NO_FOLD] == NULL);
     leat_model_set_tuning(session->model, text[CLI_NO_TUNE] ? LEAT_TUNE_OFF
                                           : text[CLI_TUNE]  ? LEAT_TUNE_MEASURE
@@ -149,6 +150,9 @@ int cli_load(cli_session *session, const char *path, cli_need need) {
             "leat %s: warning: this CPU does not multiply bfloat16 faster than float32: use float32, which "
             "is faster unless memory is the limit\n",
             session->command);
+    if (on_cpu && text[CLI_TF32])
+        cli_say("leat %s: warning: --tf32 has no effect on the CPU: choose a GPU with --device\n",
+                session->command);
     if (weights) status = leat_model_load_weights_using(session->model, weights, NULL, &err);
     if (status == LEAT_OK && ends_with(path, ".json") && !weights)
         status = leat_model_initialize(session->model, (uint64_t)cli_number(session->arguments, CLI_SEED, 0),

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/os/clock.h"
 #include "engine/plan/plan_private.h"
 
 enum { clock_bytes = 2 * sizeof(uint64_t) };
@@ -345,11 +346,34 @@ static leat_status copy_large(const leati_plan *plan, const leati_parameters *to
 leat_status leati_plan_stage_on_device(leati_plan *plan, const void *const *inputs, leat_error *err) {
     leati_blocks *b = plan->blocks;
     assert(b->started && !b->staged);
+    const bool watched = b->watched && !b->staging;
+    leati_device *device = leati_plan_device(plan);
     if (b->small_bytes == b->parameter_bytes) return LEAT_OK;
-    LEATI_TRY(copy_large(plan, &b->parameters[1 - b->current], inputs,
-                         leati_plan_device(plan)->class->copy_beside, err));
+    if (watched) LEATI_TRY(device->class->mark(device, LEATI_MARK_BESIDE_BEGIN, err));
+    LEATI_TRY(copy_large(plan, &b->parameters[1 - b->current], inputs, device->class->copy_beside, err));
+    if (watched) LEATI_TRY(device->class->mark(device, LEATI_MARK_BESIDE_END, err));
+    b->staging = b->staging || watched;
     b->staged = true;
     return LEAT_OK;
+}
+
+static leat_status mark(const leati_plan *plan, leati_mark which, bool wanted, leat_error *err) {
+    leati_device *device = leati_plan_device(plan);
+    return wanted ? device->class->mark(device, which, err) : LEAT_OK;
+}
+
+/* Makes the run wait for copies beside the queue, and begins to measure if it has to wait.  A run whose inputs
+ * have been staged in time has no marks. */
+static leat_status join(leati_plan *plan, bool copied, leat_error *err) {
+    leati_blocks *b = plan->blocks;
+    leati_device *device = leati_plan_device(plan);
+    bool is_copying = device->class->is_copying(device);
+    b->waits = is_copying || (!copied && b->small_bytes < b->parameter_bytes);
+    b->watched = b->watching;
+    b->watching = false;
+    if (b->watched) b->times = (leati_plan_times){.given_ns = leati_now_ns()};
+    LEATI_TRY(mark(plan, LEATI_MARK_BEGIN, b->waits || b->watched, err));
+    return device->class->join(device, err);
 }
 
 leat_status leati_plan_start_on_device(leati_plan *plan, const void *const *inputs, bool staged,
@@ -358,15 +382,18 @@ leat_status leati_plan_start_on_device(leati_plan *plan, const void *const *inpu
     const leati_device_class *class = leati_plan_device(plan)->class;
     assert(!b->started);
     for (int32_t i = 0; i < plan->input_count; ++i) plan->bound[i] = inputs[i];
-    LEATI_TRY(class->join(leati_plan_device(plan), err));
     bool copied = staged && b->staged;
+    LEATI_TRY(join(plan, copied, err));
     b->staged = false;
     if (copied) b->current = 1 - b->current;
     b->started = true;
     write_parameters(plan, inputs, seed, step);
     leat_status status =
         copied ? LEAT_OK : copy_large(plan, parameters_of(plan), inputs, class->copy_in, err);
+    if (status == LEAT_OK) status = mark(plan, LEATI_MARK_COPIED, b->waits || b->watched, err);
     if (status == LEAT_OK) status = run(plan, step_ns, err);
+    if (status == LEAT_OK) status = mark(plan, LEATI_MARK_END, b->watched, err);
+    if (b->watched) b->times.launched_ns = leati_now_ns();
     if (status == LEAT_OK) return LEAT_OK;
     (void)class->wait(leati_plan_device(plan), NULL);
     b->started = false;
@@ -378,5 +405,6 @@ leat_status leati_plan_finish_on_device(leati_plan *plan, leat_error *err) {
     assert(plan->blocks->started);
     plan->blocks->started = false;
     LEATI_TRY(device->class->wait(device, err));
+    LEATI_TRY(leati_plan_note_times(plan, err));
     return check_kernels(plan, err);
 }

@@ -93,6 +93,25 @@ leat_status leati_plan_stage(leati_plan *plan, const void *const *inputs, leat_e
 bool leati_plan_can_stage(const leati_plan *plan);
 leat_status leati_plan_finish(leati_plan *plan, leat_error *err);
 
+/* Returns for how long the device waited in the last finished run for the copies of the inputs: 0 if they had been
+ * staged in time, or if the plan runs on the host.  Small inputs, copied with the parameters, do not count. */
+int64_t leati_plan_copy_wait_ns(const leati_plan *plan);
+
+/* When a watched run of a plan of a device did what, in ns on the clock of leati_now_ns; 0: did not happen, or is not
+ * known.  The moments of the device are placed by `given`, so all may be late by the time that a launch needs. */
+typedef struct leati_plan_times {
+    int64_t given_ns, launched_ns; /* the host began, and ended, to give the run to the device */
+    int64_t copied_ns, ended_ns; /* the device had the inputs; it had computed and copied the results back */
+    /* The copies of the inputs of the run that follows, if they began in this run.  They may come with a later call,
+     * in the times of a run that was not watched. */
+    int64_t staging_ns, staged_ns;
+} leati_plan_times;
+
+/* Watches the next run, which costs the host about five calls of the driver.  leati_plan_take_times gives what the
+ * plan's finished runs have noted, and forgets it; returns false if there is nothing. */
+void leati_plan_watch_next(leati_plan *plan);
+bool leati_plan_take_times(leati_plan *plan, leati_plan_times *out);
+
 /* Makes the plan read its weights at `weights` from now on.  The plan writes no weights and is the only plan of its
  * arena.  Nobody may write to `weights` until the plan adopts others.
  * The kernels' packed weights lie in `packs`.  This call packs the weights that no other plan has packed since

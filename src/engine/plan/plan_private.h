@@ -121,6 +121,12 @@ typedef struct leati_blocks {
     int current;  /* the block of the current or the last run, to which the kernels' arguments point */
     bool staged;  /* the other block has the large inputs of the next run */
     bool started; /* a run has started and has not been finished */
+    bool waits;   /* the marks BEGIN and COPIED are around copies for which the run waits */
+    bool watched,
+        watching;         /* the current run is watched (leati_plan_watch_next), and the next one shall be */
+    bool staging;         /* the copies whose times.staging_ns is known have not ended */
+    int64_t copy_wait_ns; /* of the last finished run */
+    leati_plan_times times;
     size_t parameter_bytes, small_bytes;
     size_t scalars_offset, scalars_bytes;
     int32_t input_count;
@@ -151,6 +157,8 @@ void *leati_plan_address_on_device(const leati_plan *plan, leati_value root);
 leat_status leati_plan_start_on_device(leati_plan *plan, const void *const *inputs, bool staged,
                                        uint64_t seed, uint64_t step, int64_t *step_ns, leat_error *err);
 leat_status leati_plan_finish_on_device(leati_plan *plan, leat_error *err);
+/* Notes when the run that has ended did what (run_times.c). */
+leat_status leati_plan_note_times(leati_plan *plan, leat_error *err);
 leat_status leati_plan_stage_on_device(leati_plan *plan, const void *const *inputs, leat_error *err);
 /* Computes plan->final_from of a slab: after step s, no later step uses the slab from final_from[s] to its end. */
 leat_status leati_plan_watch(leati_plan *plan, leati_slab slab, leat_error *err);

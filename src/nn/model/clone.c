@@ -68,6 +68,7 @@ leat_status leat_model_clone(leat_model **out, const leat_model *model, bool cop
     clone->gradient_checkpointing = model->gradient_checkpointing;
     clone->from_keras3 = model->from_keras3;
     clone->deterministic = model->deterministic;
+    clone->tf32 = model->tf32;
     clone->unfolded = model->unfolded;
     clone->tuning = model->tuning;
     *out = clone;

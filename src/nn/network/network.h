@@ -82,6 +82,7 @@ struct leat_model {
     bool from_keras3; /* the configuration came from current Keras: .h5 files and JSON go back in its form */
     bool gradient_checkpointing;                /* leat_model_set_gradient_checkpointing */
     bool deterministic;                         /* leat_model_set_deterministic */
+    bool tf32;                                  /* leat_model_set_tf32 */
     bool unfolded;                              /* leat_model_set_folding(false) */
     int tuning;                                 /* leat_model_set_tuning */
     void (*watch)(void *watcher, double share); /* set by leat_model_set_measuring_progress; NULL: none */

@@ -34,6 +34,13 @@ void *leati_weights_slab(const leati_weights *weights, leati_slab slab) {
     return weights->slab[slab];
 }
 
+leat_status leati_weights_fetch(const leati_weights *weights, leat_error *err) {
+    const leati_mirror *mirror = weights->mirror;
+    for (int i = 0; mirror && i < LEATI_SLAB_SCALARS; ++i) (void)leati_weights_slab(weights, (leati_slab)i);
+    if (!mirror || mirror->status == LEAT_OK) return LEAT_OK;
+    return leati_fail(err, mirror->status, "the newest weights are lost: %s", mirror->err.message);
+}
+
 void leati_weights_changed(const leati_weights *weights, leati_slab slab) {
     if (weights->mirror) weights->mirror->behind[slab] = true;
 }

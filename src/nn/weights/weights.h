@@ -34,8 +34,10 @@ typedef struct leati_weight {
 typedef struct leati_mirror {
     bool ahead[LEATI_SLAB_COUNT];  /* the device has newer values than the host */
     bool behind[LEATI_SLAB_COUNT]; /* the host has newer values than the device */
-    /* Copies a slab to the host's memory.  A failure is reported by the next step. */
+    /* Copies a slab to the host's memory.  A failure is kept: the next step reports it, and leati_weights_fetch. */
     void (*fetch)(struct leati_mirror *mirror, leati_slab slab);
+    leat_status status; /* the first failure of fetch that no step has reported */
+    leat_error err;
 } leati_mirror;
 
 /* The slabs of a model.  Each weight is 64-byte aligned; trainable weights come first.  Only the outermost model owns
@@ -67,6 +69,9 @@ void leati_weights_fini(leati_weights *weights);
  * writing to it, the caller calls leati_weights_changed. */
 void *leati_weights_slab(const leati_weights *weights, leati_slab slab);
 void leati_weights_changed(const leati_weights *weights, leati_slab slab);
+/* Copies newer values of all slabs from the device, before something writes them to a file or offers them to others.
+ * Errors: LEAT_EIO the device has failed, now or before, so that the host's values are old. */
+leat_status leati_weights_fetch(const leati_weights *weights, leat_error *err);
 
 /* Allocates zeroed slabs for gradients, slots and scalars, in place of the previous ones. */
 leat_status leati_weights_train(leati_weights *weights, int slot_count, int scalar_count, leat_error *err);

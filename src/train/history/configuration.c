@@ -135,6 +135,7 @@ static bool add_switches(json_t *root, const leat_model *model) {
     bool is_mixed = leati_model_count_mixed(model) > 0;
     return leati_json_add(root, "dtype_policy", json_string(is_mixed ? "mixed_bfloat16" : "float32")) &&
            leati_json_add(root, "deterministic", json_boolean(model->deterministic)) &&
+           leati_json_add(root, "tf32", json_boolean(model->tf32)) &&
            leati_json_add(root, "folding", json_boolean(!model->unfolded)) &&
            leati_json_add(root, "tuning", json_string(tunings[model->tuning])) &&
            leati_json_add(root, "gradient_checkpointing", json_boolean(model->gradient_checkpointing));

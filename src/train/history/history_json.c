@@ -49,6 +49,10 @@ static json_t *verdict_json(const leat_verdict *v) {
                   v->use_multiprocessing, "get_waits", v->get_waits, "threads", v->threads, "cores", v->cores,
                   "peak_rss_bytes", (json_int_t)v->peak_rss_bytes, "model_bytes", (json_int_t)v->model_bytes,
                   "activation_bytes", (json_int_t)v->activation_bytes, "text", v->text);
+    if (json && v->on_device && !add(json, "copy_wait_s", seconds(v->copy_wait_ns))) {
+        json_decref(json);
+        return NULL;
+    }
     if (v->ranks < 2 || !json) return json;
     return if_complete(json_object_set_new(json, "ranks", ranks_json(v)) == 0, json);
 }

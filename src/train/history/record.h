@@ -38,6 +38,7 @@ typedef struct leati_record {
     bool begun;                /* leati_record_begin was called, so that origin_ns is known */
     leati_record_sums earlier; /* zero if the fit was not resumed */
     int64_t earlier_left_out;  /* samples_left_out of the feeds of earlier fits */
+    int64_t earlier_copies_ns; /* copy_wait_ns of the verdicts of earlier fits */
     leat_feed_stats feed;
     int32_t point_count, depth_count;
     int64_t steps_per_point;

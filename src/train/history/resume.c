@@ -82,6 +82,7 @@ leat_status leati_history_save(const leat_history *history, leat_state *state, l
     LEATI_TRY(put_list(state, "validation_series", &validations->series, err));
     LEATI_TRY(leat_state_put(state, "sums", &sums, sizeof sums, err));
     LEATI_TRY(leat_state_put(state, "samples_left_out", &history->record.feed.samples_left_out, word, err));
+    LEATI_TRY(leat_state_put(state, "copy_wait_ns", &history->verdict.copy_wait_ns, word, err));
     return put_timeline(state, &history->record, err);
 }
 
@@ -194,11 +195,11 @@ static leat_status load_timeline(leati_record *record, const leat_state *state, 
     return LEAT_OK;
 }
 
-/* Returns the number of samples that earlier fits left out; 0 in a checkpoint of a leat that did not count them. */
-static int64_t find_left_out(const leat_state *state) {
+/* Returns a sum over the earlier fits; 0 in a checkpoint of a leat that did not have it. */
+static int64_t find_sum(const leat_state *state, const char *key) {
     int64_t count = 0;
     size_t bytes = 0;
-    const void *data = leat_state_find(state, "samples_left_out", &bytes);
+    const void *data = leat_state_find(state, key, &bytes);
     if (data && bytes == sizeof count) memcpy(&count, data, sizeof count);
     return count;
 }
@@ -209,11 +210,13 @@ leat_status leati_history_load(leat_history *history, const leat_state *state, l
     LEATI_TRY(load_epochs(history, state, err));
     LEATI_TRY(load_validations(&history->validations, state, err));
     LEATI_TRY(load_timeline(&history->record, state, err));
-    history->record.earlier_left_out = find_left_out(state);
+    history->record.earlier_left_out = find_sum(state, "samples_left_out");
+    history->record.earlier_copies_ns = find_sum(state, "copy_wait_ns");
     leati_record_continue(&history->record, &sums);
     history->verdict.steps = sums.steps;
     history->verdict.wall_ns = sums.wall_ns;
     history->verdict.data_wait_ns = sums.data_wait_ns;
     history->verdict.compute_ns = sums.compute_ns;
+    history->verdict.copy_wait_ns = history->record.earlier_copies_ns;
     return LEAT_OK;
 }

@@ -40,12 +40,12 @@ static double milliseconds(double ns) {
 }
 
 static double step_ns(const leat_verdict *v) {
-    return (double)v->compute_ns / (double)v->steps;
+    return (double)(v->copy_wait_ns + v->compute_ns) / (double)v->steps;
 }
 
 /* Returns the number of workers that would make batches as fast as the steps consume them. */
 static int workers_needed(const leat_verdict *v) {
-    return v->compute_ns > 0 ? (int)fmin(fmax(ceil((double)v->get_mean_ns / step_ns(v)), 1), 1e6) : 1;
+    return step_ns(v) > 0 ? (int)fmin(fmax(ceil((double)v->get_mean_ns / step_ns(v)), 1), 1e6) : 1;
 }
 
 static void advise_workers(leat_verdict *v, int needed) {
@@ -96,8 +96,19 @@ static void advise_other(leat_verdict *v, const leat_feed_stats *feed) {
                  v->workers == 1 ? "s" : "", v->cores, plural(v->cores), v->threads, plural(v->threads));
 }
 
+/* Says what makes copies to a device shorter, or hides them behind the steps. */
+static void advise_copies(leat_verdict *v) {
+    if (v->workers == 0)
+        add_text(v, " With workers the next batch would be copied while a step computes.");
+    else
+        add_text(
+            v, " Copies take longer than the steps that they run beside: samples of a smaller type, such as "
+               "uint8, are copied faster.");
+}
+
 static void advise(leat_verdict *v, const leat_feed_stats *feed, double data_percent) {
     int needed = workers_needed(v);
+    if (100.0 * (double)v->copy_wait_ns >= advice_percent * (double)v->wall_ns) advise_copies(v);
     if (data_percent < advice_percent)
         add_text(v, " More workers would not help: the batches are there in time.");
     else if (v->workers == 0)
@@ -154,10 +165,19 @@ void leati_verdict_explain(leat_verdict *v, const leat_feed_stats *feed) {
     }
     bool judged = v->wall_ns >= min_judged_ns;
     double wall = (double)v->wall_ns;
-    double data = 100 * (double)v->data_wait_ns / wall, compute = 100 * (double)v->compute_ns / wall;
+    double data = 100 * (double)v->data_wait_ns / wall, compute = 100 * (double)v->compute_ns / wall,
+           copies = 100 * (double)v->copy_wait_ns / wall;
     const char *by = data > compute ? "data" : "compute";
-    if (100 - data - compute > fmax(data, compute)) by = "callbacks and what else comes between the steps";
-    if (judged)
+    if (copies > fmax(data, compute)) by = "copies to the GPU";
+    if (100 - data - copies - compute > fmax(copies, fmax(data, compute)))
+        by = "callbacks and what else comes between the steps";
+    if (judged && v->on_device)
+        add_text(
+            v,
+            "Training waited %.0f %% of the time for data, %.0f %% for copies to the GPU and %.0f %% for "
+            "compute: it is bound by %s.",
+            data, copies, compute, by);
+    else if (judged)
         add_text(v,
                  "Training waited %.0f %% of the time for data and %.0f %% for compute: it is bound by %s.",
                  data, compute, by);

@@ -42,7 +42,8 @@ static leat_status train_step(leati_fit_loop *loop, bool *more, leat_error *err)
     LEATI_TRY(leati_training_begin_batch(&loop->training, LEATI_HOOK_on_train_batch_begin, runner->failed,
                                          step, logs, err));
     LEATI_TRY(leati_prefix(leati_runner_run(runner, &compiled, err), err, "batch %" PRId64, step));
-    leati_record_step(&loop->history->record, runner->asked_ns, runner->waited_ns, runner->computed_ns);
+    leati_record_step(&loop->history->record, runner->asked_ns, runner->waited_ns,
+                      runner->copied_ns + runner->computed_ns);
     LEATI_TRY(leati_prefix(leati_runner_measure(runner, &loop->meter, loop->model, compiled, err), err,
                            "batch %" PRId64, step));
     leati_meter_logs(&loop->meter, loop->model, "", logs);

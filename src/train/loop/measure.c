@@ -18,11 +18,12 @@ static void measure_memory(const leati_fit_loop *loop, leat_verdict *verdict) {
 }
 
 /* Adds the sums of the fits that this fit continues. */
-static void add_earlier(leat_verdict *verdict, const leati_record_sums *earlier) {
+static void add_earlier(leat_verdict *verdict, const leati_record_sums *earlier, int64_t earlier_copies) {
     verdict->steps += earlier->steps;
     verdict->wall_ns += earlier->wall_ns;
     verdict->data_wait_ns += earlier->data_wait_ns;
     verdict->compute_ns += earlier->compute_ns;
+    verdict->copy_wait_ns += earlier_copies;
 }
 
 static void measure_ranks(const leati_fit_loop *loop, leat_verdict *verdict) {
@@ -57,6 +58,7 @@ void leati_fit_measure(void *user) {
                             .wall_ns = loop->wall_ns,
                             .data_wait_ns = loop->train.wait_ns,
                             .compute_ns = loop->train.compute_ns,
+                            .copy_wait_ns = loop->train.copy_ns,
                             .workers = loop->options->workers,
                             .use_multiprocessing = loop->options->use_multiprocessing,
                             .threads = loop->train.threads,
@@ -69,10 +71,13 @@ void leati_fit_measure(void *user) {
         verdict.get_waits =
             leati_verdict_get_waits(&verdict, &feed, used_ns - loop->start_cores_ns, elapsed_ns);
     }
-    add_earlier(&verdict, &record->earlier);
+    add_earlier(&verdict, &record->earlier, record->earlier_copies_ns);
     verdict.generator = loop->train.pace == LEATI_PACE_GENERATOR;
     if (record->feed.batches > 0) verdict.get_mean_ns = record->feed.get_ns / record->feed.batches;
-    if (loop->train.trainer) measure_memory(loop, &verdict);
+    if (loop->train.trainer) {
+        measure_memory(loop, &verdict);
+        verdict.on_device = leati_trainer_device(loop->train.trainer) != NULL;
+    }
     measure_ranks(loop, &verdict);
     leati_verdict_explain(&verdict, &record->feed);
     explain_ranks(loop, &verdict);

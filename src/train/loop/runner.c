@@ -114,6 +114,15 @@ static void divide_work(leati_runner *runner) {
     runner->options.end_part = parallel->end;
 }
 
+static void open_lanes(leati_runner *runner, const leati_runner_options *options) {
+    leat_trace *trace = options->feed.trace;
+    const leati_device *device = leati_trainer_device(runner->trainer);
+    runner->lane = leati_trace_lane(trace, options->lanes, options->lane);
+    if (!device) return;
+    runner->compute_lane = leati_trace_lane(trace, device->name, "compute");
+    runner->copy_lane = leati_trace_lane(trace, device->name, "copies");
+}
+
 leat_status leati_runner_prepare(leati_runner *runner, leat_model *model, const leat_sequence *sequence,
                                  const leati_runner_options *options, leat_error *err) {
     *runner = (leati_runner){.seed = options->feed.seed, .parallel = options->parallel};
@@ -126,9 +135,9 @@ leat_status leati_runner_prepare(leati_runner *runner, leat_model *model, const 
     LEATI_TRY(choose_sequence(runner, sequence, options, err));
     runner->options = options->feed;
     divide_work(runner);
+    runner->tries_places = options->mode == LEATI_TRAIN && !options->parallel;
     runner->config = (leat_feed_config){&runner->sequence, &runner->options, options->at};
-    if (options->feed.trace)
-        runner->lane = leati_trace_lane(options->feed.trace, options->lanes, options->lane);
+    if (options->feed.trace) open_lanes(runner, options);
     return LEAT_OK;
 }
 
@@ -142,10 +151,14 @@ static void pin_memory(leati_runner *runner) {
     if (device->class->pin(device, memory, bytes, NULL) == LEAT_OK) runner->pinned = memory;
 }
 
+/* Afterwards the device does not read the feed's memory any more, from which a staged batch may still be copied. */
 static void unpin_memory(leati_runner *runner) {
-    if (!runner->pinned) return;
-    leati_device *device = leati_trainer_device(runner->trainer);
-    device->class->unpin(device, runner->pinned);
+    leati_device *device = runner->feed ? leati_trainer_device(runner->trainer) : NULL;
+    if (!device) return;
+    if (runner->pinned)
+        device->class->unpin(device, runner->pinned);
+    else if (device->class->join(device, NULL) == LEAT_OK)
+        (void)device->class->wait(device, NULL);
     runner->pinned = NULL;
 }
 
@@ -209,6 +222,36 @@ static void trace_step(const leati_runner *runner, int64_t start, int64_t end) {
     if (!runner->options.trace) return;
     leat_feed_position at = leat_feed_position_get(runner->feed);
     leati_trace_span(runner->options.trace, runner->lane, "step", start, end, at.pass, at.index);
+}
+
+/* Lets the step note when the device does what.  The marks cost the host some microseconds, so at most one step in
+ * each millisecond is watched, and never two in a row, since the copies beside one step end in the next one. */
+static void watch(leati_runner *runner, const leati_compiled_step *step, int64_t start) {
+    enum { pause_ns = 1000000 };
+    if (!runner->options.trace || !leati_trainer_device(runner->trainer)) return;
+    const bool rests = runner->is_watched || start - runner->watched_ns < pause_ns;
+    runner->is_watched = !rests;
+    if (rests) return;
+    runner->watched_ns = start;
+    leati_plan_watch_next(step->plan);
+}
+
+static void trace_copies(const leati_runner *runner, const char *name, int64_t start, int64_t end) {
+    if (start > 0 && end > start)
+        leati_trace_span(runner->options.trace, runner->copy_lane, name, start, end, -1, -1);
+}
+
+/* Adds what the device has noted of the current batch's run, and of the copies for it. */
+static void trace_device(const leati_runner *runner, const leati_compiled_step *step) {
+    leat_trace *trace = runner->options.trace;
+    leati_plan_times t;
+    if (!trace || !leati_plan_take_times(step->plan, &t)) return;
+    leat_feed_position at = leat_feed_position_get(runner->feed);
+    trace_copies(runner, "next batch", t.staging_ns, t.staged_ns);
+    if (t.ended_ns == 0) return;
+    leati_trace_span(trace, runner->lane, "launch", t.given_ns, t.launched_ns, at.pass, at.index);
+    if (runner->copied_ns > 0) trace_copies(runner, "wait for the batch", t.given_ns, t.copied_ns);
+    leati_trace_span(trace, runner->compute_lane, "step", t.copied_ns, t.ended_ns, at.pass, at.index);
 }
 
 /* With several ranks, generators end when they like, so that their ranks agree at once whether there is a batch. */
@@ -289,10 +332,15 @@ static leat_status run(leati_runner *runner, const leati_compiled_step **step, l
     bool staged = runner->staged == runner->batch;
     runner->staged = NULL;
     LEATI_TRY(leati_binding_apply(&runner->binding, runner->batch, &spec, pointers, err));
+    if (runner->tries_places)
+        leati_trainer_try_places(runner->trainer, runner->steps == 0, runner->options.max_queue_size);
     LEATI_TRY(leati_trainer_step(runner->trainer, &spec, runner->threads, step, err));
+    watch(runner, *step, leati_now_ns());
     LEATI_TRY(leati_trainer_start(runner->trainer, *step, pointers, staged, runner->seed, err));
     leat_status status = stage_meanwhile(runner, *step, err);
     leat_status ended = leati_trainer_finish(runner->trainer, *step, status == LEAT_OK ? err : NULL);
+    runner->copied_ns = leati_plan_copy_wait_ns((*step)->plan);
+    trace_device(runner, *step);
     return status == LEAT_OK ? ended : status;
 }
 
@@ -302,7 +350,9 @@ static void finish(leati_runner *runner, int64_t start) {
     leat_feed_release(runner->feed);
     runner->batch = NULL;
     int64_t end = leati_now_ns();
-    runner->computed_ns = end - start;
+    if (runner->copied_ns > end - start) runner->copied_ns = end - start;
+    runner->computed_ns = end - start - runner->copied_ns;
+    runner->copy_ns += runner->copied_ns;
     runner->compute_ns += runner->computed_ns;
     ++runner->steps;
     trace_step(runner, start, end);
@@ -312,11 +362,15 @@ leat_status leati_runner_run(leati_runner *runner, const leati_compiled_step **s
     int64_t start = leati_now_ns();
     leat_status status = LEAT_OK;
     *step = NULL;
+    runner->copied_ns = 0;
     if (runner->parallel)
         status = run_parallel(runner, err);
     else
         status = name_sample(runner, run(runner, step, err), 0, err);
     finish(runner, start);
+    if (*step && runner->tries_places)
+        leati_trainer_count_iteration(runner->trainer, *step,
+                                      runner->waited_ns + runner->copied_ns + runner->computed_ns);
     return status;
 }
 

@@ -34,14 +34,20 @@ typedef struct leati_runner {
     leat_status failed; /* of the last leati_runner_take on this rank, which another rank may not know yet */
     /* On a device: the batch whose copy to the device began during the step before; NULL: none. */
     const leat_batch *staged;
-    void *pinned; /* the feed's memory, if the device reads it directly */
+    void *pinned;      /* the feed's memory, if the device reads it directly */
+    bool tries_places; /* training alone: leati_trainer_try_places */
     int threads;
     uint64_t seed;
     int lane; /* in options.trace */
-    /* The current step: when it asked for its batch, how long it waited for the batch, and how long it computed. */
-    int64_t asked_ns, waited_ns, computed_ns;
+    /* On a device, in options.trace: lanes of the device's computing and copying, and when a step was watched last. */
+    int compute_lane, copy_lane;
+    int64_t watched_ns;
+    bool is_watched; /* the current step is */
+    /* The current step: when it asked for its batch, how long it waited for the batch, how long the device waited for
+     * the copy of the batch, and how long the rest of the step took. */
+    int64_t asked_ns, waited_ns, copied_ns, computed_ns;
     /* Sums since the feed was opened; skips: the skipped batches that leati_runner_skips has returned. */
-    int64_t wait_ns, compute_ns, steps, skips;
+    int64_t wait_ns, copy_ns, compute_ns, steps, skips;
     int64_t taken; /* batches taken since the beginning of the fit, also by a run that was interrupted */
 } leati_runner;
 

@@ -88,6 +88,7 @@ static leat_status take_free(leati_publication *publication, size_t bytes, leati
 static leat_status publish(leat_model *model, leati_publication *publication, leat_error *err) {
     const leati_weights *weights = &model->weights;
     leati_copy *copy = NULL;
+    LEATI_TRY(leati_weights_fetch(weights, err));
     LEATI_TRY(take_free(publication, weights->bytes, &copy, err));
     memcpy(copy->weights, leati_weights_slab(weights, LEATI_SLAB_WEIGHTS), weights->bytes);
     copy->layout = leati_weights_layout_id(model);

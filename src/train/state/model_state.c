@@ -149,6 +149,7 @@ leat_status leati_model_state_save(const leat_model *model, leat_state *state, l
     char name[24];
     void *data = NULL;
     size_t bytes = 0;
+    LEATI_TRY(leati_weights_fetch(&model->weights, err));
     LEATI_TRY(save_descriptions(model, state, err));
     LEATI_TRY(leat_state_put(state, "numbers", &numbers, sizeof numbers, err));
     if (optimizer->scale.growth_steps > 0) {

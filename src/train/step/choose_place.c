@@ -72,3 +72,13 @@ void leati_log_place(const leat_model *model, const leati_program_spec *spec, co
               model->name, kinds[spec->mode], samples, on_host ? "the CPU" : device, (double)device_ns / 1e3,
               device, (double)host_ns / 1e3);
 }
+
+void leati_log_iterations(const leat_model *model, const leati_program_spec *spec, const char *device,
+                          double device_ns, double host_ns) {
+    int64_t samples = spec->inputs[0].rank > 0 ? spec->inputs[0].shape[0] : 1;
+    leati_log(LEAT_LOG_INFO,
+              "leat: '%s': training steps of batch %" PRId64
+              " run on %s: with the wait for the batch they take %.4g us on %s and %.4g us on the CPU",
+              model->name, samples, host_ns <= device_ns ? "the CPU" : device, device_ns / 1e3, device,
+              host_ns / 1e3);
+}

@@ -14,4 +14,8 @@ leat_status leati_measure_step(leati_trainer *trainer, leat_model *model, const 
 void leati_log_place(const leat_model *model, const leati_program_spec *spec, const char *device,
                      int64_t device_ns, int64_t host_ns);
 
+/* The same of whole iterations, with the wait for the batch. */
+void leati_log_iterations(const leat_model *model, const leati_program_spec *spec, const char *device,
+                          double device_ns, double host_ns);
+
 #endif

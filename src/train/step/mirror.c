@@ -11,8 +11,6 @@ struct leati_device_slabs {
     void *memory[LEATI_SLAB_COUNT]; /* on the device */
     size_t bytes[LEATI_SLAB_COUNT];
     void *host[LEATI_SLAB_COUNT]; /* the host's slabs of which this is a copy */
-    leat_status status;           /* the first failure of fetch */
-    leat_error err;
 };
 
 static size_t bytes_of(const leati_weights *weights, int slab) {
@@ -28,9 +26,9 @@ static void fetch(leati_mirror *mirror, leati_slab slab) {
     mirror->ahead[slab] = false;
     leat_status status = device->copy_out(s->device, s->host[slab], s->memory[slab], s->bytes[slab], &err);
     if (status == LEAT_OK) status = device->wait(s->device, &err);
-    if (status == LEAT_OK || s->status != LEAT_OK) return;
-    s->status = status;
-    s->err = err;
+    if (status == LEAT_OK || mirror->status != LEAT_OK) return;
+    mirror->status = status;
+    mirror->err = err;
 }
 
 leat_status leati_device_slabs_create(leati_device_slabs **out, leati_device *device, leat_error *err) {
@@ -76,10 +74,10 @@ static leat_status resize(leati_device_slabs *s, const leati_weights *weights, i
 leat_status leati_device_slabs_update(leati_device_slabs *s, leat_model *model, bool *moved,
                                       leat_error *err) {
     leati_weights *weights = &model->weights;
-    leat_status status = s->status;
+    leat_status status = s->mirror.status;
     *moved = false;
-    s->status = LEAT_OK;
-    if (status != LEAT_OK) return leati_fail(err, status, "%s", s->err.message);
+    s->mirror.status = LEAT_OK;
+    if (status != LEAT_OK) return leati_fail(err, status, "%s", s->mirror.err.message);
     for (int i = 0; i < LEATI_SLAB_COUNT; ++i) LEATI_TRY(resize(s, weights, i, moved, err));
     weights->mirror = &s->mirror;
     if (*weights->lent) s->mirror.behind[LEATI_SLAB_WEIGHTS] = true;

@@ -15,6 +15,7 @@
 #include "nn/model/model.h"
 #include "train/step/choose_place.h"
 #include "train/step/mirror.h"
+#include "train/step/place_trial.h"
 
 /* Samples of many shapes need many plans: beyond this number, the least recently used plan is dropped. */
 enum { max_steps = 64 };
@@ -32,8 +33,12 @@ struct leati_trainer {
     leati_device *device;      /* NULL: the host */
     leati_device_slabs *slabs; /* on the device */
     leati_arena *arena;        /* on the device, if there is one */
+    bool said_no_tf32;         /* the log says that this device has no TF32 */
     bool is_auto;              /* each step runs on the host or on the device, where it is faster */
-    leati_arena *host_arena;   /* of the steps that run on the host beside a device; NULL: none yet */
+    leati_place_trial trial; /* with "auto", of training steps whose batches need predictions of the model */
+    uint64_t trial_version;  /* the model's version in the trial; 0: no trial */
+    int64_t queue;           /* of the fit in the trial */
+    leati_arena *host_arena; /* of the steps that run on the host beside a device; NULL: none yet */
     leati_arena *after[2]; /* as these two, of updates with a loss scale, which keep the gradients' results */
     uint64_t whole_version;     /* the model's version whose step a loss scale cannot divide; 0: none yet */
     leati_compiled_step *steps; /* most recently used first */
@@ -110,6 +115,8 @@ static leat_status move_to(leati_trainer *trainer, leati_device *device, leat_er
     trainer->arena = arena;
     trainer->slabs = slabs;
     trainer->is_auto = false;
+    trainer->said_no_tf32 = false;
+    trainer->trial_version = 0;
     return LEAT_OK;
 }
 
@@ -215,6 +222,12 @@ void leat_model_set_deterministic(leat_model *model, bool on) {
     ++model->version;
 }
 
+void leat_model_set_tf32(leat_model *model, bool on) {
+    if (!model || model->tf32 == on) return;
+    model->tf32 = on;
+    ++model->version;
+}
+
 void leat_model_set_folding(leat_model *model, bool on) {
     if (!model || model->unfolded == !on) return;
     model->unfolded = !on;
@@ -277,6 +290,17 @@ static leati_arena **arena_of(leati_trainer *trainer, const leati_compiled_step 
     return step->on_host ? &trainer->host_arena : &trainer->arena;
 }
 
+/* Tells the device, before a plan is made for it, if products of float32 may be computed in TF32. */
+static void choose_tf32(leati_trainer *trainer) {
+    leati_device *device = trainer->device;
+    const leat_model *model = trainer->model;
+    device->tf32 = model->tf32 && device->has_tf32;
+    if (!model->tf32 || device->has_tf32 || trainer->said_no_tf32) return;
+    trainer->said_no_tf32 = true;
+    leati_log(LEAT_LOG_WARNING, "leat: '%s': %s (%s) has no TF32: products of float32 keep their precision",
+              model->name, device->name, device->description);
+}
+
 /* Builds and compiles the step for the host or for the trainer's device. */
 static leat_status compile_on(leati_trainer *trainer, leati_compiled_step *step, bool on_host,
                               leat_error *err) {
@@ -286,6 +310,7 @@ static leat_status compile_on(leati_trainer *trainer, leati_compiled_step *step,
     leati_plan_options options = leati_plan_options_of(trainer->model, step->threads, *arena);
     options.writes_nothing = step->spec.part_of_step == LEATI_STEP_TOTALS;
     memcpy(options.slabs, trainer->model->weights.slab, sizeof options.slabs);
+    if (trainer->device && !on_host) choose_tf32(trainer);
     if (trainer->slabs && !on_host) leati_device_slabs_addresses(trainer->slabs, options.slabs);
     LEATI_TRY(leati_program_build(trainer->model, &step->spec, &step->program, err));
     return leati_plan_create(&step->plan, &step->program.graph, &options, err);
@@ -315,9 +340,18 @@ static leat_status compile_faster(leati_trainer *trainer, leati_compiled_step *s
     return status;
 }
 
+/* Returns true if a trial of whole iterations says where the step runs. */
+static bool is_tried(const leati_trainer *trainer, const leati_program_spec *spec) {
+    return spec->mode == LEATI_TRAIN && trainer->trial_version > 0 &&
+           trainer->trial_version == trainer->model->version;
+}
+
 static leat_status compile(leati_trainer *trainer, leati_compiled_step *step, leat_error *err) {
-    LEATI_TRY(trainer->is_auto ? compile_faster(trainer, step, err)
-                               : compile_on(trainer, step, !trainer->device, err));
+    step->tried = is_tried(trainer, &step->spec);
+    LEATI_TRY(
+        trainer->is_auto && !step->tried
+            ? compile_faster(trainer, step, err)
+            : compile_on(trainer, step, !trainer->device || (step->tried && trainer->trial.on_host), err));
     log_plan(step);
     return LEAT_OK;
 }
@@ -340,9 +374,11 @@ static void drop_stale(leati_trainer *trainer) {
 /* Finds a compiled step and makes it the most recently used one; NULL: there is none. */
 static leati_compiled_step *find_step(leati_trainer *trainer, const leati_program_spec *spec, int threads) {
     uint64_t version = trainer->model->version;
+    const bool tried = is_tried(trainer, spec);
     for (leati_compiled_step **link = &trainer->steps; *link; link = &(*link)->next) {
         leati_compiled_step *step = *link;
         if (!matches(step, spec, threads, version)) continue;
+        if (tried && step->on_host != trainer->trial.on_host) continue;
         *link = step->next;
         step->next = trainer->steps;
         return trainer->steps = step;
@@ -388,7 +424,8 @@ static leat_status get_step(leati_trainer *trainer, const leati_program_spec *sh
     trainer->steps = step;
     *out = step;
     /* Measuring has changed the weights and restored them. */
-    return trainer->is_auto ? update_slabs(trainer, &(leati_compiled_step *){step}, err) : LEAT_OK;
+    return trainer->is_auto && !step->tried ? update_slabs(trainer, &(leati_compiled_step *){step}, err)
+                                            : LEAT_OK;
 }
 
 /* With a loss scale, the gradients are a step of their own, after which run_update decides.  The update that reads the
@@ -487,6 +524,27 @@ leat_status leati_trainer_start(leati_trainer *trainer, const leati_compiled_ste
 leat_status leati_trainer_finish(leati_trainer *trainer, const leati_compiled_step *step, leat_error *err) {
     LEATI_TRY(leati_plan_finish(step->plan, err));
     return finish_run(trainer, step, err);
+}
+
+void leati_trainer_try_places(leati_trainer *trainer, bool begins, int64_t queue) {
+    const leat_model *model = trainer->model;
+    if (!trainer->is_auto || atomic_load(&model->holders) == 0) return;
+    if (trainer->trial_version != model->version) {
+        trainer->trial = (leati_place_trial){0};
+        trainer->trial_version = model->version;
+        leati_place_trial_begin(&trainer->trial, queue);
+    } else if (begins) {
+        leati_place_trial_go_on(&trainer->trial);
+    }
+    trainer->queue = queue;
+}
+
+void leati_trainer_count_iteration(leati_trainer *trainer, const leati_compiled_step *step, int64_t ns) {
+    leati_place_trial *trial = &trainer->trial;
+    if (!trainer->is_auto || !is_tried(trainer, &step->spec)) return;
+    if (leati_place_trial_add(trial, trainer->queue, ns))
+        leati_log_iterations(trainer->model, &step->spec, trainer->device->name,
+                             leati_place_trial_mean(trial, false), leati_place_trial_mean(trial, true));
 }
 
 leati_device *leati_trainer_device(const leati_trainer *trainer) {

@@ -18,6 +18,7 @@ typedef struct leati_compiled_step {
     leati_program program;
     leati_plan *plan;
     bool on_host; /* the plan runs on the host, although the trainer has a device ("auto") */
+    bool tried;   /* a trial of whole iterations has chosen the place (place_trial.h) */
     struct leati_compiled_step *next;
 } leati_compiled_step;
 
@@ -45,6 +46,11 @@ leat_status leati_trainer_run_watched(leati_trainer *trainer, const leati_compil
 leat_status leati_trainer_start(leati_trainer *trainer, const leati_compiled_step *step,
                                 const void *const *pointers, bool staged, uint64_t seed, leat_error *err);
 leat_status leati_trainer_finish(leati_trainer *trainer, const leati_compiled_step *step, leat_error *err);
+/* For the device "auto", around each training step of a fit that waits for its batches.  Where these need predictions
+ * of the same model, the times of whole iterations decide where steps run (place_trial.h).  `begins`: the first step of
+ * a fit; `queue`: the batches that are made ahead.  count_iteration takes the time of the wait and of the step. */
+void leati_trainer_try_places(leati_trainer *trainer, bool begins, int64_t queue);
+void leati_trainer_count_iteration(leati_trainer *trainer, const leati_compiled_step *step, int64_t ns);
 /* Returns the device on which the steps run; NULL: the host. */
 leati_device *leati_trainer_device(const leati_trainer *trainer);
 

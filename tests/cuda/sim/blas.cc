@@ -207,13 +207,19 @@ struct product {
     float alpha, beta;
 };
 
+/* An element of A or B as it is multiplied. */
+double factor(const product &p, const void *matrix, cudaDataType type, int64_t i) {
+    float x = load(matrix, type, i);
+    return p.o.compute == CUBLAS_COMPUTE_32F_FAST_TF32 ? sim_tf32(x) : x;
+}
+
 float element(const product &p, int64_t matrix, int64_t i, int64_t j) {
     bool ta = p.o.transpose_a == CUBLAS_OP_T, tb = p.o.transpose_b == CUBLAS_OP_T;
     int64_t k_count = ta ? p.a.rows : p.a.columns;
     double sum = 0;
     for (int64_t k = 0; k < k_count; ++k)
-        sum += (double)load(p.A, p.a.type, matrix * p.a.stride + (ta ? i * p.a.ld + k : k * p.a.ld + i)) *
-               (double)load(p.B, p.b.type, matrix * p.b.stride + (tb ? k * p.b.ld + j : j * p.b.ld + k));
+        sum += factor(p, p.A, p.a.type, matrix * p.a.stride + (ta ? i * p.a.ld + k : k * p.a.ld + i)) *
+               factor(p, p.B, p.b.type, matrix * p.b.stride + (tb ? k * p.b.ld + j : j * p.b.ld + k));
     float x = p.alpha * (float)sum;
     if (p.beta != 0) x += p.beta * load(p.C, p.c.type, matrix * p.c.stride + j * p.c.ld + i);
     if (has_bias(p.o)) x += load(p.o.bias, p.d.type, i);

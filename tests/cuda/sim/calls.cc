@@ -71,6 +71,7 @@ template <typename R, typename... A, R (*leati_cuda_api::*member)(A...), sim_fun
 struct guarded<member, f> {
     static inline R (*inside)(A...);
     static R call(A... a) {
+        std::lock_guard<std::recursive_mutex> hold(sim_mutex());
         bool fails = sim_call_fails(f);
         bool acts = strstr(names[f], "Destroy") != nullptr;
         R result = (fails || sim_broken() != CUDA_SUCCESS) && !acts ? R{} : inside(a...);
@@ -104,11 +105,14 @@ void sim_guard_blas(leati_cuda_api *api) {
     LEATI_CUDA_BLAS_FUNCTIONS(GUARD)
 }
 
-void sim_guard_dnn(leati_cuda_api *api) {
-    LEATI_CUDA_DNN_FUNCTIONS(GUARD)
-}
+void sim_guard_dnn(leati_cuda_api *api){LEATI_CUDA_DNN_FUNCTIONS(GUARD)}
 
 /* ---- For the driver ---- */
+
+std::recursive_mutex &sim_mutex() {
+    static std::recursive_mutex mutex;
+    return mutex;
+}
 
 bool sim_is_error_text(sim_function_number f) {
     return f == number_cuGetErrorString || f == number_cuGetErrorName;

@@ -3,6 +3,8 @@
 #ifndef LEAT_TESTS_CUDA_SIM_CALLS_H
 #define LEAT_TESTS_CUDA_SIM_CALLS_H
 
+#include <mutex>
+
 #include "backends/cuda/driver/api.h"
 
 enum sim_function_number {
@@ -12,6 +14,9 @@ enum sim_function_number {
 #undef SIM_NUMBER
             sim_function_count
 };
+
+/* Held during each call: threads with devices of their own call at the same time. */
+std::recursive_mutex &sim_mutex();
 
 /* Counts a call, and returns true if it must fail with sim_failure(). */
 bool sim_call_fails(sim_function_number f);

@@ -145,7 +145,7 @@ static cudnnStatus_t set_activation(cudnnActivationDescriptor_t out, cudnnActiva
 
 /* A convolution with copies of its sizes, because a descriptor may be gone before the work runs. */
 struct problem {
-    bool bf16, x_planes, y_planes, w_planes;
+    bool bf16, tf32, x_planes, y_planes, w_planes;
     int groups, n, c, k;
     int in[3], out[3], kernel[3], pad[3], stride[3], dilation[3];
 };
@@ -158,6 +158,7 @@ static cudnnStatus_t make_problem(problem *p, cudnnTensorDescriptor_t x, cudnnFi
         return CUDNN_STATUS_BAD_PARAM;
     if (x->type != w->type || x->type != y->type) return CUDNN_STATUS_BAD_PARAM;
     *p = problem{x->type == CUDNN_DATA_BFLOAT16,
+                 x->type == CUDNN_DATA_FLOAT && conv->math != CUDNN_FMA_MATH,
                  x->planes,
                  y->planes,
                  w->planes,
@@ -194,6 +195,12 @@ static float load(const void *data, bool bf16, size_t i) {
     float x;
     memcpy(&x, &bits, sizeof x);
     return x;
+}
+
+/* An element as it is multiplied. */
+static double factor(const problem &p, const void *data, size_t i) {
+    float x = load(data, p.bf16, i);
+    return static_cast<double>(p.tf32 ? sim_tf32(x) : x);
 }
 
 static void store(void *data, bool bf16, size_t i, double value) {
@@ -377,9 +384,8 @@ static cudnnStatus_t forward_with(cudnnHandle_t handle, const problem &p, int al
     sim_enqueue(handle->stream, [=] {
         memset(workspace, 0xee, workspace_of(algorithm));
         std::vector<double> sum(y_count(p));
-        for_each_product(p, [&](size_t i, size_t j, size_t k) {
-            sum[j] += static_cast<double>(load(x, p.bf16, i)) * static_cast<double>(load(w, p.bf16, k));
-        });
+        for_each_product(p,
+                         [&](size_t i, size_t j, size_t k) { sum[j] += factor(p, x, i) * factor(p, w, k); });
         for (size_t j = 0; j < sum.size(); ++j) {
             if (bias) sum[j] += static_cast<double>(load(bias, p.bf16, j / image % static_cast<size_t>(p.k)));
             store(y, p.bf16, j, relu && sum[j] < 0 ? 0 : sum[j]);
@@ -439,9 +445,8 @@ static cudnnStatus_t run_data(cudnnHandle_t handle, const void *alpha, const cud
     sim_enqueue(handle->stream, [=] {
         memset(workspace, 0xee, workspace_of(algorithm));
         std::vector<double> sum(x_count(p));
-        for_each_product(p, [&](size_t i, size_t j, size_t k) {
-            sum[i] += static_cast<double>(load(y, p.bf16, j)) * static_cast<double>(load(w, p.bf16, k));
-        });
+        for_each_product(p,
+                         [&](size_t i, size_t j, size_t k) { sum[i] += factor(p, y, j) * factor(p, w, k); });
         for (size_t i = 0; i < sum.size(); ++i) store(x, p.bf16, i, sum[i]);
     });
     return CUDNN_STATUS_SUCCESS;
@@ -461,9 +466,8 @@ static cudnnStatus_t run_filter(cudnnHandle_t handle, const void *alpha, const c
     sim_enqueue(handle->stream, [=] {
         memset(workspace, 0xee, workspace_of(algorithm));
         std::vector<double> sum(w_count(p));
-        for_each_product(p, [&](size_t i, size_t j, size_t k) {
-            sum[k] += static_cast<double>(load(x, p.bf16, i)) * static_cast<double>(load(y, p.bf16, j));
-        });
+        for_each_product(p,
+                         [&](size_t i, size_t j, size_t k) { sum[k] += factor(p, x, i) * factor(p, y, j); });
         for (size_t k = 0; k < sum.size(); ++k) store(w, p.bf16, k, sum[k]);
     });
     return CUDNN_STATUS_SUCCESS;

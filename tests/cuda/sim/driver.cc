@@ -27,7 +27,6 @@ namespace {
 /* ---- State, and what each call does first ---- */
 
 struct {
-    std::recursive_mutex lock;
     bool initialised;
     int context_references;
     size_t modules;
@@ -77,7 +76,7 @@ CUresult enter(sim_function_number f) {
 template <auto inside, sim_function_number f> struct guarded;
 template <typename... A, CUresult (*inside)(A...), sim_function_number f> struct guarded<inside, f> {
     static CUresult call(A... a) {
-        std::lock_guard<std::recursive_mutex> hold(driver.lock);
+        std::lock_guard<std::recursive_mutex> hold(sim_mutex());
         CUresult result = enter(f);
         bool fails = sim_call_fails(f);
         if (acts_when_failing(f) && (fails || result == sim_broken())) {
@@ -297,6 +296,19 @@ sim_work work_of_copy(const char *what, const void *host, size_t bytes) {
     return w;
 }
 
+struct {
+    size_t bytes;
+    int64_t ns;
+} slow;
+
+/* Lets the copy that is running take its time. */
+void delay(size_t bytes) {
+    timespec time = {static_cast<time_t>(slow.ns / 1000000000), static_cast<long>(slow.ns % 1000000000)};
+    if (slow.ns > 0 && bytes >= slow.bytes)
+        while (nanosleep(&time, &time) != 0) {
+        }
+}
+
 /* CUDA may read pageable memory during the call or later; pinned memory is read later. */
 CUresult copy_in(CUdeviceptr to, const void *from, size_t bytes, CUstream stream) {
     const char *what = "cuMemcpyHtoDAsync";
@@ -305,9 +317,15 @@ CUresult copy_in(CUdeviceptr to, const void *from, size_t bytes, CUstream stream
     sim_work w = work_of_copy(what, from, bytes);
     if (w.pinned_bytes == 0 && !sim_is_capturing(stream) && sim_below(2) == 0) {
         std::string now(static_cast<const char *>(from), bytes);
-        w.run = [=] { memcpy(pointer(to), now.data(), bytes); };
+        w.run = [=] {
+            delay(bytes);
+            memcpy(pointer(to), now.data(), bytes);
+        };
     } else {
-        w.run = [=] { memcpy(pointer(to), from, bytes); };
+        w.run = [=] {
+            delay(bytes);
+            memcpy(pointer(to), from, bytes);
+        };
     }
     return sim_stream_add(stream, w);
 }
@@ -478,6 +496,10 @@ CUresult sim_enqueue(CUstream stream, std::function<void()> item, const char *wh
 size_t sim_live(void) {
     return sim_allocation_count(sim_on_device) + sim_allocation_count(sim_pinned) + sim_object_count() +
            driver.modules + static_cast<size_t>(driver.context_references);
+}
+
+void sim_slow_copies(size_t bytes, int64_t ns) {
+    slow = {bytes, ns};
 }
 
 CUfunction sim_function(const char *name) {

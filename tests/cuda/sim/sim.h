@@ -28,6 +28,9 @@ bool sim_failed(const char **function);
 /* Returns the number of calls of a driver function since the last sim_fail_at.  NULL: of all functions. */
 int64_t sim_calls(const char *function);
 
+/* Lets each copy of at least `bytes` from the host to the device take `ns`; 0: as long as it takes. */
+void sim_slow_copies(size_t bytes, int64_t ns);
+
 /* The names of the driver's functions, from 0 on; NULL at the end. */
 const char *sim_function_name(int index);
 

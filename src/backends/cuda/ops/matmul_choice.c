@@ -20,6 +20,7 @@ typedef struct kind {
     int64_t count, m, n, k;
     int32_t a, b, out, bias, addend; /* types; -1: absent */
     int32_t transposes, function;
+    bool tf32;
 } kind;
 
 typedef struct choice {
@@ -33,7 +34,7 @@ struct leati_cuda_choices {
     choice items[MOST_CHOICES];
 };
 
-static kind kind_of(const leati_cuda_product *p) {
+static kind kind_of(const leati_cuda *cuda, const leati_cuda_product *p) {
     return (kind){.count = p->count,
                   .m = p->m,
                   .n = p->n,
@@ -44,13 +45,14 @@ static kind kind_of(const leati_cuda_product *p) {
                   .bias = p->has_bias ? (int32_t)p->bias : -1,
                   .addend = p->has_addend ? (int32_t)p->addend : -1,
                   .transposes = (p->transpose_a ? 1 : 0) + (p->transpose_b ? 2 : 0),
-                  .function = p->has_function ? (int32_t)p->function.function : -1};
+                  .function = p->has_function ? (int32_t)p->function.function : -1,
+                  .tf32 = cuda->device.tf32};
 }
 
 static bool is_equal(const kind *a, const kind *b) {
     return a->count == b->count && a->m == b->m && a->n == b->n && a->k == b->k && a->a == b->a &&
            a->b == b->b && a->out == b->out && a->bias == b->bias && a->addend == b->addend &&
-           a->transposes == b->transposes && a->function == b->function;
+           a->transposes == b->transposes && a->function == b->function && a->tf32 == b->tf32;
 }
 
 /* ---- Measuring ---- */
@@ -180,7 +182,7 @@ static leat_status choose(leati_cuda *cuda, const leati_cuda_product *p, int *ca
 
 leat_status leati_cuda_matmul_choose(leati_cuda *cuda, const leati_cuda_product *product, int *candidate,
                                      char *why, leat_error *err) {
-    const kind wanted = kind_of(product);
+    const kind wanted = kind_of(cuda, product);
     *candidate = 0;
     if (!cuda->choices) {
         cuda->choices = leati_calloc(1, sizeof *cuda->choices);
