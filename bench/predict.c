@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Measures the time of one prediction with a leat_predictor:
- *     bench_predict MODEL BATCH [--threads N] [--seconds S] [--streaming] [--on-batch] [--weights F] [--cpu]
+ *     bench_predict MODEL BATCH [--threads N] [--seconds S] [--streaming] [--on-batch] [--weights F] [--device D]
+ *                   [--cpu]
  * MODEL is one of those of models.h or a model's file.  --streaming: one time step per call.  --on-batch:
- * leat_model_predict_on_batch instead.  --weights: how the predictor keeps the weights (f32, bf16 or int8).  --cpu: the
- * CPU time of all threads.  It prints one JSON object: ns of a prediction, median, p99, least, and, unless --cpu is
- * given, the mean of consecutive predictions without reading the clock (clock_ns) in between; and peak memory. */
+ * leat_model_predict_on_batch instead.  --weights: how the predictor keeps the weights (f32, bf16 or int8).  --device:
+ * where it computes (cpu, cuda, auto).  --cpu: the CPU time of all threads.  It prints one JSON object: ns of a
+ * prediction, median, p99, least, and, unless --cpu is given, the mean of consecutive predictions without reading the
+ * clock (clock_ns) in between; and peak memory. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +17,7 @@
 enum { most_samples = 1 << 20, most_inputs = 16, in_a_row = 64 };
 
 typedef struct bench {
-    const char *name, *weights;
+    const char *name, *weights, *device;
     long batch;
     int threads;
     double seconds;
@@ -54,10 +56,13 @@ static leat_status prepare(bench *b, leat_error *err) {
     options.batch_size = b->batch;
     options.threads = b->threads;
     options.streaming = b->streaming;
+    options.device = b->device;
     leat_status status = leat_weights_format_parse(&options.weights_format, b->weights, err);
     if (status == LEAT_OK) status = bench_model(&b->model, b->name, NULL, &b->sample, err);
     if (status != LEAT_OK) return status;
     leat_model_set_threads(b->model, b->threads);
+    if (b->on_batch) status = leat_model_set_device(b->model, b->device, err);
+    if (status != LEAT_OK) return status;
     b->input_count = leat_model_input_count(b->model);
     status = leat_predictor_create(&b->predictor, b->model, &options, err);
     if (status != LEAT_OK) return status;
@@ -101,8 +106,12 @@ static leat_status measure(bench *b, leat_error *err) {
 
 static bool parse(bench *b, int argc, char **argv) {
     if (argc < 3) return false;
-    *b = (bench){
-        .name = argv[1], .batch = strtol(argv[2], NULL, 10), .threads = 1, .seconds = 2, .weights = "f32"};
+    *b = (bench){.name = argv[1],
+                 .batch = strtol(argv[2], NULL, 10),
+                 .threads = 1,
+                 .seconds = 2,
+                 .weights = "f32",
+                 .device = "cpu"};
     for (int i = 3; i < argc; ++i) {
         bool more = i + 1 < argc;
         if (strcmp(argv[i], "--streaming") == 0)
@@ -113,6 +122,8 @@ static bool parse(bench *b, int argc, char **argv) {
             b->cpu = true;
         else if (strcmp(argv[i], "--weights") == 0 && more)
             b->weights = argv[++i];
+        else if (strcmp(argv[i], "--device") == 0 && more)
+            b->device = argv[++i];
         else if (strcmp(argv[i], "--threads") == 0 && more)
             b->threads = (int)strtol(argv[++i], NULL, 10);
         else if (strcmp(argv[i], "--seconds") == 0 && more)
@@ -128,14 +139,15 @@ int main(int argc, char **argv) {
     leat_error err = {0};
     if (!parse(&b, argc, argv)) {
         fputs("usage: bench_predict MODEL BATCH [--threads N] [--seconds S] [--streaming] [--on-batch] "
-              "[--weights f32|bf16|int8] [--cpu]\n",
+              "[--weights f32|bf16|int8] [--device cpu|cuda|auto] [--cpu]\n",
               stderr);
         return 2;
     }
     leat_status status = prepare(&b, &err);
     if (status == LEAT_OK) status = measure(&b, &err);
     if (status == LEAT_OK)
-        printf("{\"model\": \"%s\", \"call\": \"%s\", \"weights\": \"%s\", \"batch\": %ld, \"threads\": %d, "
+        printf("{\"model\": \"%s\", \"call\": \"%s\", \"weights\": \"%s\", \"device\": \"%s\", \"batch\": "
+               "%ld, \"threads\": %d, "
                "\"median_ns\": %lld, "
                "\"p99_ns\": %lld, \"min_ns\": %lld, \"mean_ns\": %.0f, \"clock_ns\": %.0f, \"runs\": %d, "
                "\"peak_mib\": %.0f}\n",
@@ -143,7 +155,8 @@ int main(int argc, char **argv) {
                b.on_batch    ? "predict_on_batch"
                : b.streaming ? "streaming"
                              : "predictor",
-               b.weights, b.batch, b.threads, (long long)b.samples[b.count / 2],
+               b.weights, b.on_batch ? leat_model_device(b.model) : leat_predictor_device(b.predictor),
+               b.batch, b.threads, (long long)b.samples[b.count / 2],
                (long long)b.samples[(int64_t)b.count * 99 / 100], (long long)b.samples[0], b.row_ns,
                b.clock_ns, b.count, bench_peak_mib());
     if (status != LEAT_OK) fprintf(stderr, "bench_predict: %s\n", err.message);

@@ -51,6 +51,11 @@ typedef struct leat_predictor_options {
      * by how much depends on the model: compare the predictions with those of a predictor with f32. */
     leat_weights_format weights_format;
     int32_t reserved; /* 0 */
+    /* Where the predictor computes, by the names of leat_model_set_device; the model's device does not matter.  NULL
+     * (default) or "cpu": the CPU.  "cuda": a GPU, for large batches: each run copies inputs there and outputs back.
+     * "auto": measured when the predictor is created; without a GPU the CPU.  Borrowed for the call of
+     * leat_predictor_create. */
+    const char *device;
 } leat_predictor_options;
 
 /** Zeroes the `size` bytes of *options, writes the defaults that the comments of the members give, and sets
@@ -71,11 +76,16 @@ static inline leat_predictor_options leat_predictor_options_default(void) {
  *  @param options  NULL: the defaults.
  *  Errors: LEAT_EINVAL an option; LEAT_EDTYPE, LEAT_ESHAPE the model cannot read such inputs, or neither the
  *  model nor the options give a dimension; LEAT_ENOTSUP streaming through a layer that reads several time steps
- *  at once (the message names it), or too many inputs or outputs; LEAT_ENOMEM.
+ *  at once (the message names it), too many inputs or outputs, a device that this build or machine does not have, or
+ *  weights of another format than f32 on a GPU; LEAT_EIO the GPU failed; LEAT_ENOMEM.
  *  Threads: a call on the model. */
 LEAT_API LEAT_CHECKED leat_status leat_predictor_create(leat_predictor **out, leat_model *model,
                                                         const leat_predictor_options *options,
                                                         leat_error *err);
+
+/** Returns where the predictor computes: "cpu" or "cuda:<number>"; NULL if `predictor` is NULL.  The text belongs to
+ *  the predictor. */
+LEAT_API const char *leat_predictor_device(const leat_predictor *predictor);
 
 /** Destroys a predictor and sets *predictor to NULL; NULL is fine. */
 LEAT_API void leat_predictor_destroy(leat_predictor **predictor);
@@ -99,8 +109,8 @@ LEAT_API LEAT_CHECKED leat_status leat_predictor_output_into(const leat_predicto
  *  copies other data into the memory of leat_predictor_input).  inputs NULL, or inputs[i] NULL: the memory of
  *  leat_predictor_input is read.
  *  @param outputs  Output i is copied to outputs[i].  outputs NULL, or outputs[i] NULL: the output is not copied.
- *  Errors: those that a layer reports for its input, such as an index that an Embedding does not have.  After a
- *  failure states are undefined until a reset. */
+ *  Errors: those that a layer reports for its input, such as an index that an Embedding does not have; LEAT_EIO a GPU
+ *  failed.  After a failure states are undefined until a reset. */
 LEAT_API LEAT_CHECKED leat_status leat_predictor_run(leat_predictor *predictor, const void *const *inputs,
                                                      void *const *outputs, leat_error *err);
 

@@ -25,6 +25,8 @@ class Predictor(_trainer.Predictor):
     streaming: each call reads one time step, and recurrent layers carry their states from call to call.
     weights: how the weights of Dense and recurrent layers are kept: "f32", or rounded to "bf16" or "int8", which is
         faster for one sample and differs a little from the model's predictions.
+    device: where it computes: "cpu"; "cuda" or "cuda:1", a GPU, for large batches; "auto", where a measurement at the
+        creation is faster.  The model's own device does not matter.
     inputs: for each input its complete shape, or (dtype, shape); needed where the model has None, besides the batch.
     release_gil: True: calls release the interpreter's lock.  False: they do not.  None: only if a call takes more
         than 20 us (measured in the first 16 calls): for less, giving the lock away costs more than it gains.
@@ -41,6 +43,7 @@ class Predictor(_trainer.Predictor):
         threads: int = 1,
         streaming: bool = False,
         weights: str = "f32",
+        device: str = "cpu",
         inputs=None,
         release_gil: Optional[bool] = None,
     ):
@@ -60,6 +63,7 @@ class Predictor(_trainer.Predictor):
             int(threads),
             bool(streaming),
             str(weights),
+            str(device),
             shapes,
             release,
             numpy.asarray,
@@ -87,6 +91,11 @@ class Predictor(_trainer.Predictor):
     def version(self) -> int:
         """The number of the published weights in use; a later publication has a larger number."""
         return self._version()
+
+    @property
+    def device(self) -> str:
+        """Where the predictor computes: "cpu" or "cuda:0"."""
+        return self._device()
 
     @property
     def closed(self) -> bool:

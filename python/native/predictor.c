@@ -378,8 +378,8 @@ static int open_predictor(predictor *p, PyObject *args) {
     const char *format = NULL;
     leat_tensor shapes[LEAT_BATCH_MAX_TENSORS] = {0};
     leat_predictor_options o = leat_predictor_options_default();
-    if (!PyArg_ParseTuple(args, "O!LipsOiOO", (PyTypeObject *)model_type, &m, &batch, &o.threads, &streaming,
-                          &format, &inputs, &p->release, &p->asarray, &p->array_type)) {
+    if (!PyArg_ParseTuple(args, "O!LipssOiOO", (PyTypeObject *)model_type, &m, &batch, &o.threads, &streaming,
+                          &format, &o.device, &inputs, &p->release, &p->asarray, &p->array_type)) {
         p->asarray = p->array_type = NULL;
         return -1;
     }
@@ -460,6 +460,15 @@ static PyObject *predictor_sync(PyObject *self, PyObject *nothing) {
 static PyObject *predictor_version(PyObject *self, PyObject *nothing) {
     (void)nothing;
     return PyLong_FromUnsignedLongLong(leat_predictor_version(((predictor *)self)->predictor));
+}
+
+static PyObject *predictor_device(PyObject *self, PyObject *nothing) {
+    (void)nothing;
+    predictor *p = (predictor *)self;
+    if (begin_use(p) != 0) return NULL;
+    PyObject *name = PyUnicode_FromString(leat_predictor_device(p->predictor));
+    end_use(p);
+    return name;
 }
 
 static PyObject *predictor_reset(PyObject *self, PyObject *args) {
@@ -595,6 +604,7 @@ static PyMethodDef predictor_methods[] = {
     {"restore_state", predictor_restore, METH_VARARGS, "Restores the states that save_state returned."},
     {"state", predictor_state, METH_VARARGS, "Returns an array that views state `index` of a layer."},
     {"_version", predictor_version, METH_NOARGS, "Returns the number of the published weights in use."},
+    {"_device", predictor_device, METH_NOARGS, "Returns where the predictor computes."},
     {"_inputs", predictor_inputs, METH_NOARGS, "Returns arrays that view the memory of the inputs."},
     {"_shapes", predictor_shapes, METH_NOARGS, "Returns the types and shapes of inputs and outputs."},
     {"_closed", predictor_closed, METH_NOARGS, "Returns True after close()."},

@@ -9,29 +9,8 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "leat/train.h"
-#include "nn/layers/carry.h"
-#include "nn/program/program.h"
-#include "train/predict/publication.h"
+#include "train/predict/predictor.h"
 #include "train/step/trainer.h"
-
-struct leat_predictor {
-    leat_model *model; /* counted in model->holders, so the model outlives the predictor */
-    leati_publication *publication;
-    leati_copy *copy;
-    leati_program_spec spec;
-    leati_program program;
-    leati_carry carry;
-    leati_arena *arena;
-    leati_plan *plan;
-    unsigned char *states;
-    int64_t batch_size;
-    int32_t input_count, output_count;
-    size_t input_bytes[LEATI_PROGRAM_MAX_OUTPUTS];
-    void *inputs[LEATI_PROGRAM_MAX_OUTPUTS]; /* the predictor's own memory for inputs */
-    leat_tensor outputs[LEATI_PROGRAM_MAX_OUTPUTS];
-    size_t output_bytes[LEATI_PROGRAM_MAX_OUTPUTS];
-    bool aliases_inputs; /* an output may be in the memory of an input */
-};
 
 static const leat_predictor_options defaults = {.batch_size = 1, .threads = 1};
 static const leati_growing options_type = LEATI_GROWING(leat_predictor_options, batch_size, &defaults);
@@ -102,8 +81,8 @@ static leat_status describe_inputs(leat_predictor *p, const leat_predictor_optio
         leati_desc *desc = &p->spec.inputs[i];
         LEATI_TRY(input_shape(p, options, sequence, i, desc, err));
         p->input_bytes[i] = is_countable(desc) ? leati_desc_bytes(desc) : SIZE_MAX;
-        p->inputs[i] = leati_calloc_aligned(p->input_bytes[i]);
-        if (!p->inputs[i]) return leati_fail_memory(err, p->input_bytes[i], "an input");
+        LEATI_TRY(leati_prefix(leati_predictor_allocate(p, p->input_bytes[i], &p->inputs[i], err), err,
+                               "input '%s'", leati_model_input_name(p->model, i)));
     }
     return LEAT_OK;
 }
@@ -116,10 +95,12 @@ static leat_status compile(leat_predictor *p, const leat_predictor_options *opti
     plan_options.weights_format = (leati_weights_format)options->weights_format;
     LEATI_TRY(describe_inputs(p, options, sequence, err));
     LEATI_TRY(leati_program_build_carrying(p->model, &p->spec, &p->carry, sequence, &p->program, err));
-    p->states = leati_calloc_aligned(2 * p->carry.bytes);
-    if (!p->states) return leati_fail_memory(err, 2 * p->carry.bytes, "states");
+    void *states = NULL;
+    LEATI_TRY(leati_predictor_allocate(p, 2 * p->carry.bytes, &states, err));
+    p->states = states;
     plan_options.slabs[LEATI_SLAB_WEIGHTS] = p->copy->weights;
     plan_options.slabs[LEATI_SLAB_STATES] = p->states;
+    if (p->device) LEATI_TRY(leati_predictor_place_slabs(p, plan_options.slabs, err));
     return leati_plan_create(&p->plan, &p->program.graph, &plan_options, err);
 }
 
@@ -137,10 +118,15 @@ static leat_status adopt(leat_predictor *p, leati_copy *copy, leat_error *err) {
     unsigned char *kept = p->states + p->carry.bytes;
     const void *inputs[LEATI_PROGRAM_MAX_OUTPUTS];
     for (int i = 0; i < p->input_count; ++i) inputs[i] = p->inputs[i];
+    leat_status status = LEAT_OK;
     memcpy(kept, p->states, p->carry.bytes);
-    leati_publication_lock(&copy->packing);
-    leat_status status = leati_plan_adopt(p->plan, copy->weights, copy->packs, copy->number, inputs, err);
-    leati_publication_unlock(&copy->packing);
+    if (p->device) {
+        status = leati_predictor_adopt_on_device(p, copy, inputs, err);
+    } else {
+        leati_publication_lock(&copy->packing);
+        status = leati_plan_adopt(p->plan, copy->weights, copy->packs, copy->number, inputs, err);
+        leati_publication_unlock(&copy->packing);
+    }
     memcpy(p->states, kept, p->carry.bytes);
     find_outputs(p);
     return status;
@@ -159,8 +145,18 @@ static leat_status check(const leat_model *model, const leat_predictor_options *
     return leati_network_check_counts(model, err);
 }
 
+/* Opens the device with a name; NULL or "cpu": none. */
+static leat_status open_device(leat_predictor *p, const leat_predictor_options *options, const char *name,
+                               leat_error *err) {
+    if (!name || strcmp(name, "cpu") == 0) return LEAT_OK;
+    LEATI_TRY(leati_device_open(name, &p->device, err));
+    p->device->tf32 = p->model->tf32 && p->device->has_tf32;
+    if (options->weights_format == LEAT_WEIGHTS_F32) return LEAT_OK;
+    return leati_fail(err, LEAT_ENOTSUP, "weights_format: a predictor on a GPU keeps its weights in f32");
+}
+
 static leat_status create(leat_predictor *p, leat_model *model, const leat_predictor_options *options,
-                          leat_error *err) {
+                          const char *device, leat_error *err) {
     LEATI_TRY(check(model, options, err));
     atomic_fetch_add(&model->holders, 1);
     p->model = model;
@@ -169,10 +165,24 @@ static leat_status create(leat_predictor *p, leat_model *model, const leat_predi
     p->output_count = model->output_count;
     LEATI_TRY(leati_publication_of(model, &p->publication, err));
     p->copy = leati_publication_newest(p->publication);
-    LEATI_TRY(leati_arena_create(&p->arena, err));
+    LEATI_TRY(open_device(p, options, device, err));
+    LEATI_TRY(leati_arena_create_on(&p->arena, p->device, err));
     LEATI_TRY(compile(p, options, err));
     LEATI_TRY(adopt(p, p->copy, err));
     for (int i = 0; i < p->output_count; ++i) p->output_bytes[i] = leat_tensor_bytes(&p->outputs[i]);
+    return LEAT_OK;
+}
+
+leat_status leati_predictor_make(leat_predictor **out, leat_model *model,
+                                 const leat_predictor_options *options, const char *device, leat_error *err) {
+    leat_predictor *p = leati_calloc(1, sizeof *p);
+    if (!p) return leati_fail_memory(err, sizeof *p, "a predictor");
+    leat_status status = create(p, model, options, device, err);
+    if (status != LEAT_OK) {
+        leat_predictor_destroy(&p);
+        return leati_prefix(status, err, "model '%s'", model->name);
+    }
+    *out = p;
     return LEAT_OK;
 }
 
@@ -183,15 +193,14 @@ leat_status leat_predictor_create(leat_predictor **out, leat_model *model,
     LEATI_GIVEN(model, err);
     leat_predictor_options all;
     LEATI_TRY(leati_growing_read(&options_type, options, &all, err));
-    leat_predictor *p = leati_calloc(1, sizeof *p);
-    if (!p) return leati_fail_memory(err, sizeof *p, "a predictor");
-    leat_status status = create(p, model, &all, err);
-    if (status != LEAT_OK) {
-        leat_predictor_destroy(&p);
-        return leati_prefix(status, err, "model '%s'", model->name);
-    }
-    *out = p;
-    return LEAT_OK;
+    if (all.device && strcmp(all.device, "auto") == 0)
+        return leati_predictor_make_faster(out, model, &all, err);
+    return leati_predictor_make(out, model, &all, all.device, err);
+}
+
+const char *leat_predictor_device(const leat_predictor *predictor) {
+    if (!predictor) return NULL;
+    return predictor->device ? predictor->device->name : "cpu";
 }
 
 void leat_predictor_destroy(leat_predictor **predictor) {
@@ -202,8 +211,9 @@ void leat_predictor_destroy(leat_predictor **predictor) {
     leati_arena_destroy(&p->arena);
     leati_carry_fini(&p->carry);
     if (p->copy) leati_publication_release(p->publication, p->copy);
-    for (int i = 0; i < p->input_count; ++i) leati_free(p->inputs[i]);
-    leati_free(p->states);
+    for (int i = 0; i < p->input_count; ++i) leati_predictor_release(p, p->inputs[i]);
+    leati_predictor_release(p, p->states);
+    leati_predictor_leave_device(p);
     leat_model_destroy(&p->model);
     leati_free(p);
     *predictor = NULL;
@@ -250,7 +260,8 @@ leat_status leat_predictor_run(leat_predictor *predictor, const void *const *inp
     const void *bound[LEATI_PROGRAM_MAX_OUTPUTS];
     for (int i = 0; i < predictor->input_count; ++i)
         bound[i] = inputs && inputs[i] ? inputs[i] : predictor->inputs[i];
-    LEATI_TRY(leati_plan_run(predictor->plan, bound, 0, 0, err));
+    LEATI_TRY(predictor->device ? leati_predictor_run_on_device(predictor, bound, err)
+                                : leati_plan_run(predictor->plan, bound, 0, 0, err));
     for (int i = 0; predictor->aliases_inputs && i < predictor->output_count; ++i)
         predictor->outputs[i] = leati_plan_output(predictor->plan, predictor->program.predictions[i]);
     for (int i = 0; outputs && i < predictor->output_count; ++i)
