@@ -32,6 +32,10 @@ static void check_dnn(void **state) {
     check_conv(state, 2, false);
 }
 
+static void check_dnn_bf16(void **state) {
+    check_conv(state, 2, true);
+}
+
 static void check_planes(void **state) {
     check_conv(state, 3, false);
 }
@@ -86,6 +90,7 @@ int main(int argc, char **argv) {
     } manners[] = {{"", check},
                    {", bf16", check_bf16},
                    {", cuDNN", check_dnn},
+                   {", cuDNN, bf16", check_dnn_bf16},
                    {", planes", check_planes},
                    {", folded, bf16", check_folded}};
     static char names[most_tests][128];
@@ -98,7 +103,7 @@ int main(int argc, char **argv) {
     }
     for (size_t f = 0; f < sizeof families / sizeof *families; ++f)
         for (const op_case *c = families[f]; c->name; ++c)
-            for (int i = 0; i < (families[f] == cases_conv ? 5 : 2) && count < most_tests; ++i) {
+            for (int i = 0; i < (families[f] == cases_conv ? 6 : 2) && count < most_tests; ++i) {
                 snprintf(names[count], sizeof names[count], "%s%s", c->name, manners[i].name);
                 if (argc > 1 && !strstr(names[count], argv[1])) continue;
                 tests[count] = (struct CMUnitTest){.name = names[count],

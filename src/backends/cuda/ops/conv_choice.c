@@ -155,7 +155,8 @@ leat_status leati_cuda_conv_choose(const leati_task *task, const leati_geometry 
     leati_cuda *cuda = leati_cuda_of(task->device);
     const int64_t each = g->taps * (g->channels / g->groups);
     double products = (double)each * (double)(g->out_pixels * g->filters);
-    bool few = g->channels < 8; /* what the own kernels serve beside f32 */
+    /* What the own kernels serve beside f32. */
+    bool few = g->channels < 8 || task->inputs[0].dtype == LEATI_BF16;
     bool f32 = task->inputs[0].dtype == LEAT_F32 && !cuda->device.tf32;
     *out = (leati_cuda_conv_choice){cuda->conv_way, -1};
     if (cuda->conv_way != LEATI_CUDA_CONV_RULES) return LEAT_OK;
