@@ -217,12 +217,13 @@ LEAT_API void leat_model_destroy(leat_model **model);
 /* ---- Files ---- */
 
 /** Loads a model from a file, like keras.models.load_model: a .h5 file or a .keras archive (architecture, weights
- *  and, if the file has them, the arguments of compile and the optimizer's state), or an architecture as JSON.
+ *  and, if the file has them, the arguments of compile and the optimizer's state), an ONNX file (the prediction of a
+ *  model, also of another program, with its weights: docs/formats/onnx.md), or an architecture as JSON.
  *  @param[out] out  New model, owned by the caller (leat_model_destroy); NULL on failure.
  *  Errors: LEAT_ENOTFOUND, LEAT_EIO the file; LEAT_EFORMAT the file is damaged or has another format, the message
- *  names the object in the file; LEAT_ENOTSUP names the layer; LEAT_ENOMEM; those of leat_model_from_json; those of
- *  leat_model_compile for a loss, a metric or an optimizer that leat does not have (leat_model_load_using opens such
- *  a file).
+ *  names the object in the file; LEAT_ENOTSUP names the layer or the node; LEAT_ENOMEM; those of leat_model_from_json;
+ *  those of leat_model_compile for a loss, a metric or an optimizer that leat does not have (leat_model_load_using
+ *  opens such a file).
  *  Threads: any. */
 LEAT_API LEAT_CHECKED leat_status leat_model_load(leat_model **out, const char *path, leat_error *err);
 
@@ -263,8 +264,8 @@ LEAT_API LEAT_CHECKED leat_status leat_model_load_using(leat_model **out, const 
                                                         leat_error *err);
 
 /** Saves the model, like model.save(path, include_optimizer).  A path that ends in ".keras" gets an archive of current
- *  Keras; a path that ends in ".onnx" gets the prediction of the model for other programs (docs/formats/onnx.md), which
- *  leat does not load; any other path gets a .h5 file, in the form of the Keras that the model came from (2.3.1 for a
+ *  Keras; a path that ends in ".onnx" gets the prediction of the model for other programs (docs/formats/onnx.md); any
+ *  other path gets a .h5 file, in the form of the Keras that the model came from (2.3.1 for a
  *  model that was built in C).  The file is replaced atomically (leat_file_replace): symbolic links are followed, and
  *  on failure the old file is unchanged.
  *  @param include_optimizer  True: the file also contains the arguments of compile and the optimizer's state, if

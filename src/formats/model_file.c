@@ -13,6 +13,7 @@
 #include "formats/keras3.h"
 #include "formats/keras_h5.h"
 #include "formats/load.h"
+#include "formats/onnx_import/onnx_import.h"
 #include "json/json.h"
 #include "nn/keras3/translate.h"
 #include "nn/model/export.h"
@@ -20,7 +21,7 @@
 /* The first bytes of an HDF5 file.  (HDF5 allows a block of other data before them, which Keras never writes.) */
 static const unsigned char h5_signature[8] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
 
-typedef enum file_kind { FILE_H5, FILE_JSON, FILE_KERAS_ZIP, FILE_UNKNOWN } file_kind;
+typedef enum file_kind { FILE_H5, FILE_JSON, FILE_KERAS_ZIP, FILE_ONNX, FILE_UNKNOWN } file_kind;
 
 /* Replaces the path in messages about a file in memory. */
 static const char memory_label[] = "<memory>";
@@ -30,6 +31,7 @@ static file_kind kind_of(const unsigned char *data, size_t bytes) {
     while (start < bytes && data[start] && strchr(" \t\r\n", data[start])) ++start;
     if (bytes >= sizeof h5_signature && memcmp(data, h5_signature, sizeof h5_signature) == 0) return FILE_H5;
     if (bytes >= 4 && memcmp(data, "PK\3\4", 4) == 0) return FILE_KERAS_ZIP;
+    if (leati_onnx_is(data, bytes)) return FILE_ONNX;
     return start < bytes && data[start] == '{' ? FILE_JSON : FILE_UNKNOWN;
 }
 
@@ -39,6 +41,17 @@ static leat_status kind_of_file(const char *path, file_kind *kind, leat_error *e
     *kind = kind_of(map.data, map.size);
     leati_map_close(&map);
     return LEAT_OK;
+}
+
+/* Constants are copied from where they lie in the file, which is not read twice. */
+static leat_status load_onnx_file(leat_model **out, const char *path, leat_error *err) {
+    leati_map map;
+    LEATI_TRY(leati_map_open_guarded(&map, path, err));
+    leat_status status = leati_onnx_load(out, path, map.data, map.size, err);
+    if (status == LEAT_OK) status = leati_map_check(&map, map.data, map.size, err);
+    leati_map_close(&map);
+    if (status != LEAT_OK) leat_model_destroy(out);
+    return status;
 }
 
 static leat_status load_json(leat_model **out, const void *data, size_t bytes, const leati_load *load,
@@ -208,7 +221,8 @@ static leat_status load_h5(leat_model **out, leati_h5 *file, const char *label, 
 }
 
 static leat_status fail_kind(const char *label, leat_error *err) {
-    return leati_fail(err, LEAT_EFORMAT, "'%s': expected a Keras .h5 or .keras file, or a JSON architecture",
+    return leati_fail(err, LEAT_EFORMAT,
+                      "'%s': expected a Keras .h5 or .keras file, an ONNX file, or a JSON architecture",
                       label);
 }
 
@@ -220,6 +234,7 @@ static leat_status load_path(leat_model **out, const char *path, const leati_loa
     case FILE_H5: LEATI_TRY(leati_h5_open(&file, path, err)); return load_h5(out, file, path, load, err);
     case FILE_JSON: return leati_prefix(load_json_file(out, path, load, err), err, "'%s'", path);
     case FILE_KERAS_ZIP: return leati_keras3_load(out, path, load, err);
+    case FILE_ONNX: return leati_prefix(load_onnx_file(out, path, err), err, "'%s'", path);
     case FILE_UNKNOWN: break;
     }
     return fail_kind(path, err);
@@ -234,6 +249,8 @@ static leat_status load_bytes(leat_model **out, const void *data, size_t bytes, 
         return load_h5(out, file, memory_label, load, err);
     case FILE_JSON: return leati_prefix(load_json(out, data, bytes, load, err), err, "'%s'", memory_label);
     case FILE_KERAS_ZIP: return leati_keras3_load_bytes(out, memory_label, data, bytes, load, err);
+    case FILE_ONNX:
+        return leati_prefix(leati_onnx_load(out, NULL, data, bytes, err), err, "'%s'", memory_label);
     case FILE_UNKNOWN: break;
     }
     return fail_kind(memory_label, err);

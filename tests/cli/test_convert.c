@@ -63,7 +63,7 @@ static void models_keep_their_predictions(void **state) {
 }
 
 /* ModelProto begins with the version of the file (field 1) and that of the operators (field 8). */
-static void onnx_files_are_written(void **state) {
+static void onnx_files_are_written_and_read(void **state) {
     (void)state;
     static const unsigned char begin[] = {0x08, 8, 0x42, 4, 0x0a, 0, 0x10, 17};
     unsigned char found[sizeof begin] = {0};
@@ -73,8 +73,13 @@ static void onnx_files_are_written(void **state) {
     assert_non_null(file);
     assert_int_equal(fread(found, 1, sizeof found, file), sizeof found);
     fclose(file);
-    remove("m.onnx");
     assert_memory_equal(found, begin, sizeof begin);
+    runs("convert m.onnx back.keras");
+    runs("convert m.onnx back.h5");
+    runs("summary m.onnx");
+    remove("m.onnx");
+    remove("back.keras");
+    remove("back.h5");
     assert_int_equal(system("rm -f .out .err"), 0);
 }
 
@@ -89,8 +94,7 @@ static void what_is_missing_is_told(void **state) {
             ".safetensors");
     refused("convert w.safetensors x.h5", "'w.safetensors' has weights only; name the model");
     refused("convert small.json x.onnx", "'small.json' has no weights, which a .onnx file has");
-    refused("convert x.onnx x.h5",
-            "'x.onnx': leat writes .onnx files and does not read them; convert the Keras file");
+    fails("convert nowhere.onnx x.h5", "nowhere.onnx");
     refused("convert small.txt x.h5", "'small.txt': expected a file name that ends in one of");
     refused("convert small.json", "IN OUT is missing");
     refused("convert a.h5 b.h5 c.h5", "unexpected argument 'c.h5'");
@@ -101,7 +105,7 @@ static void what_is_missing_is_told(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(models_keep_their_predictions),
-        cmocka_unit_test(onnx_files_are_written),
+        cmocka_unit_test(onnx_files_are_written_and_read),
         cmocka_unit_test(what_is_missing_is_told),
     };
     return cmocka_run_group_tests(tests, enter, leave);

@@ -333,7 +333,8 @@ static void foreign_files_are_named_as_such(void **state) {
     leat_model *model = NULL;
     assert_int_equal(leat_model_load(&model, "/no/such/file.h5", &err), LEAT_ENOTFOUND);
     assert_int_equal(leat_model_load(&model, LEAT_SOURCE_DIR "/LICENSE", &err), LEAT_EFORMAT);
-    assert_non_null(strstr(err.message, "expected a Keras .h5 or .keras file, or a JSON architecture"));
+    assert_non_null(
+        strstr(err.message, "expected a Keras .h5 or .keras file, an ONNX file, or a JSON architecture"));
     assert_null(model);
 }
 

@@ -221,7 +221,8 @@ static void foreign_bytes_are_named_as_such(void **state) {
     assert_int_equal(load_exactly("", 0, &err), LEAT_EFORMAT);
     assert_int_equal(load_exactly("#!/bin/sh", 9, &err), LEAT_EFORMAT);
     assert_non_null(
-        strstr(err.message, "'<memory>': expected a Keras .h5 or .keras file, or a JSON architecture"));
+        strstr(err.message,
+               "'<memory>': expected a Keras .h5 or .keras file, an ONNX file, or a JSON architecture"));
     assert_int_equal(load_exactly("{}\0", 3, &err), LEAT_EFORMAT);
     content archive = read_golden("keras3_adafactor.keras"), weights = read_golden("cnn_weights.h5");
     leat_model *model = load_golden("cnn_adam.h5");

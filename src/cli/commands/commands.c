@@ -227,8 +227,9 @@ const cli_command cli_commands[] = {
      ".keras, the archive of current Keras, and .h5 have the layers, the weights and, if the model is "
      "compiled, the loss and the optimizer with its state; an .h5 file is in the form of the Keras that the "
      "model came from.  .weights.h5, of current Keras, and .safetensors have weights only.  .json has the "
-     "layers only.  .onnx has the prediction of the model for other programs, such as ONNX Runtime; leat "
-     "does not read it.\n"
+     "layers only.  .onnx has the prediction of the model, for programs such as ONNX Runtime; leat reads the "
+     "files "
+     "of PyTorch and others, and its own, as models that can be trained.\n"
      "\n"
      "With --output-layer and --input-layer, OUT has the part of the model that ends or begins at these "
      "layers, without a compilation.\n"
@@ -237,7 +238,7 @@ const cli_command cli_commands[] = {
      "format of OUT cannot hold is refused by name.",
      "leat convert old.h5 new.keras\nleat convert model.keras model.json\n"
      "leat convert model.h5 model.weights.h5\n"
-     "leat convert model.h5 model.onnx\n"
+     "leat convert model.h5 model.onnx\nleat convert resnet.onnx resnet.keras\n"
      "leat convert model.h5 model.safetensors\n"
      "leat convert best.weights.h5 best.keras --model model.json\n"
      "leat convert resnet50.h5 base.h5 --output-layer avg_pool",

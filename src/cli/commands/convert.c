@@ -16,7 +16,6 @@
 typedef struct format {
     const char *suffix;
     bool has_layers, has_weights; /* what a file has, and the model must have to be written */
-    bool is_output;               /* leat writes the format only */
     leat_status (*write)(const leat_model *model, const char *path, leat_error *err);
 } format;
 
@@ -34,12 +33,12 @@ static leat_status write_architecture(const leat_model *model, const char *path,
 
 /* A suffix that ends in another one comes before it. */
 static const format formats[] = {
-    {".weights.h5", false, true, false, leat_model_save_weights},
-    {".h5", true, true, false, write_model},
-    {".keras", true, true, false, write_model},
-    {".json", true, false, false, write_architecture},
-    {".onnx", true, true, true, write_model},
-    {".safetensors", false, true, false, leat_model_save_weights},
+    {".weights.h5", false, true, leat_model_save_weights},
+    {".h5", true, true, write_model},
+    {".keras", true, true, write_model},
+    {".json", true, false, write_architecture},
+    {".onnx", true, true, write_model},
+    {".safetensors", false, true, leat_model_save_weights},
 };
 
 enum { FORMAT_COUNT = sizeof formats / sizeof *formats };
@@ -65,13 +64,6 @@ static const format *format_of(const char *path) {
 
 /* Prints a message and returns CLI_USAGE if `in` cannot be read, or lacks what `out` has. */
 static int check_formats(const char *in_path, const format *in, const format *out, const char *model) {
-    if (in->is_output) {
-        cli_say(
-            "leat convert: '%s': leat writes %s files and does not read them; convert the Keras file that "
-            "the model came from\n",
-            in_path, in->suffix);
-        return CLI_USAGE;
-    }
     if (!in->has_weights && out->has_weights) {
         cli_say("leat convert: '%s' has no weights, which a %s file has; train the model with leat fit, or "
                 "convert a file that has weights\n",
