@@ -2,7 +2,8 @@
 """Records the cases that need current Keras: record_keras3.py [GROUP...].  The groups are files (.keras and legacy .h5
 files, and the training that continues from them, files/keras3_*), opening (files/open_*), layers (those that only current Keras has,
 keras-3/layers), attention and more_layers (more of keras-3/layers), losses, metrics, optimizers, policies (mixed_bfloat16, keras-3/policies), and schedules
-(of the learning rate, keras-3/schedules), operations (functions of keras.ops, keras-3/layers/operation_*), preprocessing (keras-3/layers)."""
+(of the learning rate, keras-3/schedules), operations (functions of keras.ops, keras-3/layers/operation_*), preprocessing (keras-3/layers), and hub (layers of
+KerasHub, and ReversibleEmbedding, keras-3/layers)."""
 import collections
 import json
 import os
@@ -242,11 +243,17 @@ def schedules():
     keras3_schedules.run(os.path.join(HERE, "keras-3"))
 
 
+def hub():
+    """Records the layers of KerasHub, whose import takes long."""
+    from recorder import keras3_hub
+    keras3_hub.run()
+
+
 def main():
     """Records the groups named on the command line, or all groups."""
     groups = {"files": files, "layers": keras3_layers.run, "attention": keras3_attention.run, "losses": keras3_losses.run,
               "metrics": keras3_metrics.run, "more_layers": keras3_more_layers.run, "operations": keras3_operations.run,
-              "preprocessing": keras3_preprocessing.run,
+              "preprocessing": keras3_preprocessing.run, "hub": hub,
               "opening": opening, "optimizers": optimizers, "policies": keras3_policies.run, "schedules": schedules}
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)

@@ -17,6 +17,7 @@ import numpy as np  # noqa: E402
 
 import bind_leat  # noqa: E402
 import saved_models  # noqa: E402
+import saved_hub_models  # noqa: E402, F401
 from leat_model import Leat  # noqa: E402
 
 PREDICTS, CONTINUES = 1e-6, 1e-5

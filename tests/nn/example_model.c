@@ -8,8 +8,13 @@
 #include "nn/examples.h"
 
 bool example_stops_gradients(const example *e) {
-    static const char *const classes[] = {"CategoryEncoding", "Discretization", "HashedCrossing",
-                                          "Hashing",          "IntegerLookup",  "RandomPosterization"};
+    static const char *const classes[] = {"CategoryEncoding",
+                                          "Discretization",
+                                          "HashedCrossing",
+                                          "Hashing",
+                                          "IntegerLookup",
+                                          "RandomPosterization",
+                                          "keras_hub>SinePositionEncoding"};
     for (size_t i = 0; i < sizeof classes / sizeof classes[0]; ++i)
         if (strcmp(e->class_name, classes[i]) == 0) return true;
     return false;
@@ -52,15 +57,20 @@ int example_input_count(const example *e) {
     return count;
 }
 
-int example_classes(const example *e) {
+int example_classes(const example *e, int input) {
     const char *classes = strstr(e->config, "\"input_dim\": ");
+    bool masks = strstr(e->config, "_mask\": true") && strstr(e->class_name, "keras_hub>Transformer") &&
+                 input > (strstr(e->config, "\"encoder_sequence\": true") ? 1 : 0);
+    bool places = strstr(e->config, "\"positions\": true") || strstr(e->class_name, "MaskedLMHead");
+    if (strstr(e->class_name, "PositionEmbedding")) return 2; /* nothing flows to what is before the layer */
+    if (masks || (places && input > 0)) return 2;
     return classes ? atoi(classes + strlen("\"input_dim\": ")) : 0;
 }
 
 void example_model(char json[EXAMPLE_MODEL_BYTES], const example *e, bool trainable) {
     char text[4096];
     strcpy(json, "{\"class_name\": \"Model\", \"config\": {\"name\": \"m\", \"layers\": [");
-    for (int i = 0; i < example_input_count(e); ++i) add_input(json, e, i, example_classes(e) > 0);
+    for (int i = 0; i < example_input_count(e); ++i) add_input(json, e, i, example_classes(e, i) > 0);
     snprintf(
         text, sizeof text,
         "{\"class_name\": \"%s\", \"name\": \"it\", \"config\": {\"name\": \"it\", \"trainable\": %s%s%s}, "
@@ -69,7 +79,7 @@ void example_model(char json[EXAMPLE_MODEL_BYTES], const example *e, bool traina
     add_text(json, text);
     for (int i = 0; i < example_input_count(e); ++i) {
         snprintf(text, sizeof text, "%s[\"%s%d\", 0, 0]", i ? ", " : "",
-                 example_classes(e) > 0 ? "x" : "before", i);
+                 example_classes(e, i) > 0 ? "x" : "before", i);
         add_text(json, text);
     }
     add_text(json, "]]}], \"input_layers\": [");

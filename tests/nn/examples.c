@@ -638,6 +638,12 @@ const example examples[] = {
     {"MultiHeadAttention",
      "\"num_heads\": 2, \"key_dim\": 3, \"return_attention_scores\": true",
      {{3, {2, 2, 3}}, {3, {3, 2, 3}}}},
+    {"ReversibleEmbedding", "\"input_dim\": 4, \"output_dim\": 3", {{1, {5}}}},
+    {"ReversibleEmbedding",
+     "\"input_dim\": 4, \"output_dim\": 3, \"mask_zero\": true, \"embeddings_regularizer\": \"l2\", "
+     "\"activity_regularizer\": \"l2\", \"embeddings_constraint\": \"unit_norm\", "
+     "\"embeddings_initializer\": \"he_normal\", \"reverse_dtype\": \"float32\", \"logit_soft_cap\": 2.5",
+     {{2, {5, 2}}}},
     {"RMSNormalization", "", {MATRIX}},
     {"RMSNormalization", "\"axis\": [-2, -1], \"epsilon\": 0.01", {IMAGE}},
     {"SpectralNormalization", INNER("Dense", "\"units\": 3, \"use_bias\": false"), {MATRIX}},
@@ -645,5 +651,67 @@ const example examples[] = {
      INNER("Conv2D", "\"filters\": 3, \"kernel_size\": 2, " EVERYTHING) ", \"power_iterations\": 3",
      {IMAGE}},
     {"StochasticDepth", "\"drop_path_rate\": 0.25", {MATRIX}},
+    {"keras_hub>FNetEncoder", "\"intermediate_dim\": 2", {SEQUENCE}},
+    {"keras_hub>FNetEncoder",
+     "\"intermediate_dim\": 5, \"dropout\": 0.25, \"activation\": \"tanh\", \"layer_norm_epsilon\": 0.01, "
+     "\"kernel_initializer\": \"he_normal\", \"bias_initializer\": \"ones\"",
+     {MATRIX}},
+    {"keras_hub>MaskedLMHead", "\"vocabulary_size\": 6", {SEQUENCE, {1, {3}}}},
+    {"keras_hub>MaskedLMHead",
+     "\"vocabulary_size\": 5, \"intermediate_activation\": \"tanh\", \"activation\": \"softmax\", "
+     "\"layer_norm_epsilon\": 0.01, \"kernel_initializer\": \"he_normal\", \"bias_initializer\": \"ones\"",
+     {MATRIX, {1, {2}}}},
+    {"keras_hub>PositionEmbedding", "\"sequence_length\": 6", {SEQUENCE}},
+    {"keras_hub>PositionEmbedding",
+     "\"sequence_length\": 8, \"initializer\": \"ones\", \"start_index\": 3",
+     {{3, {2, 5, 3}}}},
+    {"keras_hub>PositionEmbedding", "\"sequence_length\": 4, \"positions\": true", {{2, {4, 3}}, {1, {4}}}},
+    {"keras_hub>RotaryEmbedding", "", {{2, {4, 6}}}},
+    {"keras_hub>RotaryEmbedding",
+     "\"max_wavelength\": 50, \"scaling_factor\": 2, \"rope_type\": \"dynamic\", \"sequence_axis\": -1, "
+     "\"feature_axis\": 2, \"denominator_dim\": 8, \"start_index\": 2",
+     {{3, {2, 4, 3}}}},
+    {"keras_hub>RotaryEmbedding",
+     "\"rope_type\": \"yarn\", \"scaling_factor\": 4.0, \"beta_fast\": 8.0, \"beta_slow\": 0.5, "
+     "\"original_max_position_embeddings\": 64, \"truncate\": false, \"positions\": true",
+     {{2, {4, 6}}, {1, {4}}}},
+    {"keras_hub>SinePositionEncoding", "", {MATRIX}},
+    {"keras_hub>SinePositionEncoding", "\"max_wavelength\": 50, \"start_index\": 2", {{3, {2, 3, 4}}}},
+    {"keras_hub>SinePositionEncoding", "\"positions\": true", {SEQUENCE, {1, {4}}}},
+    {"keras_hub>TokenAndPositionEmbedding",
+     "\"vocabulary_size\": 3, \"sequence_length\": 6, \"embedding_dim\": 4",
+     {{1, {5}}}},
+    {"keras_hub>TokenAndPositionEmbedding",
+     "\"vocabulary_size\": 3, \"sequence_length\": 8, \"embedding_dim\": 4, \"mask_zero\": true, "
+     "\"embeddings_initializer\": \"he_normal\", \"start_index\": 2",
+     {{1, {5}}}},
+    {"keras_hub>TokenAndPositionEmbedding",
+     "\"vocabulary_size\": 3, \"sequence_length\": 8, \"embedding_dim\": 4, \"positions\": true",
+     {{1, {5}}, {1, {5}}}},
+    {"keras_hub>TransformerDecoder", "\"intermediate_dim\": 2, \"num_heads\": 3", {SEQUENCE}},
+    {"keras_hub>TransformerDecoder",
+     "\"intermediate_dim\": 5, \"num_heads\": 2, \"dropout\": 0.25, \"activation\": \"tanh\", "
+     "\"layer_norm_epsilon\": 0.01, \"kernel_initializer\": \"he_normal\", \"bias_initializer\": \"ones\", "
+     "\"normalize_first\": true, \"decoder_sequence_shape\": [null, 4, 3], \"encoder_sequence_shape\": "
+     "[null, "
+     "4, 5], \"encoder_sequence\": true, \"decoder_padding_mask\": true, \"use_causal_mask\": false",
+     {SEQUENCE, MATRIX, {1, {4}}}},
+    {"keras_hub>TransformerDecoder",
+     "\"intermediate_dim\": 2, \"num_heads\": 3, \"decoder_attention_mask\": true",
+     {SEQUENCE, {2, {4, 4}}}},
+    {"keras_hub>TransformerDecoder",
+     "\"intermediate_dim\": 2, \"num_heads\": 1, \"encoder_sequence\": true, \"encoder_padding_mask\": true",
+     {SEQUENCE, MATRIX, {1, {4}}}},
+    {"keras_hub>TransformerDecoder",
+     "\"intermediate_dim\": 2, \"num_heads\": 1, \"encoder_sequence\": true, \"encoder_attention_mask\": "
+     "true",
+     {SEQUENCE, MATRIX, {2, {4, 4}}}},
+    {"keras_hub>TransformerEncoder", "\"intermediate_dim\": 2, \"num_heads\": 3", {SEQUENCE}},
+    {"keras_hub>TransformerEncoder",
+     "\"intermediate_dim\": 5, \"num_heads\": 2, \"dropout\": 0.25, \"activation\": \"tanh\", "
+     "\"layer_norm_epsilon\": 0.01, \"kernel_initializer\": \"he_normal\", \"bias_initializer\": \"ones\", "
+     "\"kernel_regularizer\": \"l2\", \"bias_regularizer\": \"l1\", \"normalize_first\": true, "
+     "\"padding_mask\": true, \"attention_mask\": true",
+     {SEQUENCE, {1, {4}}, {2, {4, 4}}}},
     {NULL, NULL, {{0}}},
 };

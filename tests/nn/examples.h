@@ -25,9 +25,9 @@ extern const example examples[]; /* ends with class_name NULL */
 
 int example_input_count(const example *e);
 int example_output_count(const example *e);
-/* Returns the number of classes for a layer whose inputs are indices: they are integers below this number; 0 for
- * other layers. */
-int example_classes(const example *e);
+/* Returns the number of classes for an input that has indices, or a mask: integers below this number; 0 for an input
+ * of real numbers. */
+int example_classes(const example *e, int input);
 bool example_is_input_layer(const example *e);
 /* Returns true for a layer through which no gradient flows. */
 bool example_stops_gradients(const example *e);

@@ -62,7 +62,7 @@ const names_rule names_rules[] = {
      "not the mode `angle`; windows hann, hamming, blackman, boxcar or none"},
     {"layers",
      "Adaptive* CenterCrop Conv1DTranspose Convolution1DTranspose ConvLSTM1D ConvLSTM3D DepthwiseConv1D "
-     "RMSNormalization Resizing ReversibleEmbedding SpectralNormalization",
+     "RMSNormalization Resizing SpectralNormalization",
      "no", "not implemented; a custom layer in C under this name takes its place (`leat/layer.h`)"},
 
     /* Losses, metrics, optimizers. */

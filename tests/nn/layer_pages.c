@@ -79,6 +79,8 @@ static void add_layer(const layer_pages *pages, const leati_layer_type *type, co
 static void add_layers(const layer_pages *pages, const json_t *value) {
     const json_t *config = json_object_get(value, "config");
     const char *class_name = json_string_value(json_object_get(value, "class_name")), *key;
+    const char *registered = json_string_value(json_object_get(value, "registered_name"));
+    if (registered && strchr(registered, '>')) class_name = registered; /* a layer of KerasHub */
     const leati_layer_type *type = class_name && json_is_object(config) ? leati_layer_find(class_name) : NULL;
     json_t *item;
     if (type) add_layer(pages, type, config);

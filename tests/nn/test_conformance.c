@@ -19,7 +19,7 @@
 #include "nn/program/program.h"
 #include "nn/run.h"
 
-enum { BATCH = EXAMPLE_BATCH /* largest number of samples */, MOST_ELEMENTS = 4096, MOST_WEIGHTS = 16 };
+enum { BATCH = EXAMPLE_BATCH /* largest number of samples */, MOST_ELEMENTS = 4096, MOST_WEIGHTS = 32 };
 
 /* The model of an example, and the arrays that are bound to its step. */
 typedef struct bench {
@@ -105,7 +105,7 @@ static void open_bench(bench *b, const example *e, bool trainable) {
     for (int i = 0; i < b->model->input_count; ++i) {
         leati_shape shape = leati_model_input_shape(b->model, i);
         b->spec.inputs[i] = describe(&shape);
-        bind(b, &b->spec.inputs[i], (uint64_t)i, example_classes(e));
+        bind(b, &b->spec.inputs[i], (uint64_t)i, example_classes(e, i));
     }
     for (int i = 0; i < b->model->output_count; ++i) {
         leati_shape shape = leati_model_output_shape(b->model, i);
@@ -206,6 +206,11 @@ static bool changes_frozen(const example *e, const char *name) {
     return strcmp(e->class_name, "SpectralNormalization") == 0 && !strstr(name, "bias");
 }
 
+/* True for a weight whose gradient is 0 but for roundings: the bias of a key, which adds the same to all scores. */
+static bool cancels(const example *e, const char *name) {
+    return strstr(e->class_name, "keras_hub>Transformer") && strstr(name, "/key/bias");
+}
+
 /* Checks that a training step changes exactly the weights that train, and the moving averages of layers that
  * train. */
 static void check_step(const example *e, const run_backend *backend, bool trainable) {
@@ -226,7 +231,7 @@ static void check_step(const example *e, const run_backend *backend, bool traina
         bool own = strncmp(name, "it/", 3) == 0,
              changed = memcmp(before[i], w.data, leat_tensor_bytes(&w)) != 0;
         if (!is_finite_weight(&w)) fail_msg("%s {%s}: '%s' is not finite", e->class_name, e->config, name);
-        if (changed != (trains(e) && (!own || trainable || changes_frozen(e, name))))
+        if (!cancels(e, name) && changed != (trains(e) && (!own || trainable || changes_frozen(e, name))))
             fail_msg("%s {%s}, %s, %s: '%s' has %schanged", e->class_name, e->config, backend->name,
                      trainable ? "trainable" : "frozen", name, changed ? "" : "not ");
         free(before[i]);

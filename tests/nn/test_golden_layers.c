@@ -25,6 +25,7 @@ static const char *const cancelling[] = {"batchnorm",
                                          "layernorm_axis1",
                                          "mha",
                                          "gqa",
+                                         "transformer",
                                          "layer_softmax_rank3_axis1"};
 #define CANCELLED 1e-6
 

@@ -86,7 +86,7 @@ static leat_status rename_keys(json_t *config, const char *class_name, leat_erro
 /* The module of the object that is the value of a key. */
 static const struct {
     const char *key_end, *module;
-} modules[] = {{"_initializer", "keras.initializers"},
+} modules[] = {{"initializer", "keras.initializers"},
                {"_regularizer", "keras.regularizers"},
                {"_constraint", "keras.constraints"}};
 
@@ -303,12 +303,20 @@ static leat_status export_config(const char *class_name, json_t *config, leat_er
     return adapt_keys(config, class_name, err);
 }
 
+/* Removes the keys that are arguments of the layer's calls. */
+static void remove_arguments(json_t *config, const leati_layer_type *type) {
+    for (const char *const *name = type->arguments; name && *name; ++name)
+        if (name != type->arguments) json_object_del(config, *name);
+    for (const char *const *name = type->call_options; name && *name; ++name) json_object_del(config, *name);
+}
+
 /* Returns the module of a layer class; NULL for a custom layer, which Keras finds by its registered name. */
 static const char *module_of_class(const char *class_name) {
     static const char *const convnext[] = {"LayerScale", "StochasticDepth"};
     for (size_t i = 0; i < sizeof convnext / sizeof convnext[0]; ++i)
         if (strcmp(convnext[i], class_name) == 0) return "keras.src.applications.convnext";
-    return leati_layer_find(class_name) ? "keras.layers" : NULL;
+    const leati_layer_type *type = leati_layer_find(class_name);
+    return !type ? NULL : type->module ? type->module : "keras.layers";
 }
 
 /* Wraps an exported configuration, whose reference is consumed. */
@@ -355,6 +363,7 @@ leat_status leati_keras3_layer(const leati_layer *layer, json_t *inner, json_t *
     leat_status status = leati_layer_config(layer, &config, err);
     if (status == LEAT_OK && inner && json_object_set(config, "layer", inner) != 0) status = no_memory(err);
     json_decref(inner);
+    if (status == LEAT_OK) remove_arguments(config, layer->type);
     if (status == LEAT_OK) status = export_config(class_name, config, err);
     if (status == LEAT_OK)
         return wrap(class_name, is_custom ? NULL : module_of_class(class_name), config, out, err);

@@ -3,6 +3,7 @@
  * keys that 2.3.1 lacks if they have no effect.  Room: nn. */
 #include "nn/keras3/translate.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -54,7 +55,7 @@ static leat_status simplify_key(json_t *object, const char *key, json_t *value, 
         return json_object_set(object, key, name) == 0 ? LEAT_OK : no_memory(err);
     if (!late && text && ends_with(key, "activation") && strcmp(text, "hard_sigmoid") == 0)
         return json_object_set_new(object, key, json_string("hard_sigmoid3")) == 0 ? LEAT_OK : no_memory(err);
-    if (ends_with(key, "_initializer")) remove_nulls(config);
+    if (ends_with(key, "initializer")) remove_nulls(config);
     if (strcmp(key, "activity_regularizer") == 0 && json_is_object(config) &&
         json_object_set_new(config, "per_sample", json_true()) != 0)
         return no_memory(err);
@@ -93,12 +94,6 @@ static leat_status rename_key(json_t *config, const char *from, const char *to, 
     return LEAT_OK;
 }
 
-static bool has_field(const leati_layer_type *type, const char *key) {
-    for (const leati_field *field = type->fields; field->key; ++field)
-        if (strcmp(field->key, key) == 0) return true;
-    return false;
-}
-
 /* True for a key that layers of tf.keras write though it has no effect: `groups` of convolutions that have no groups,
  * the initializer of a kernel that a separable convolution does not have, shapes that attention derives from its
  * inputs. */
@@ -121,7 +116,7 @@ static void remove_keys_without_effect(json_t *config, const leati_layer_type *t
         bool common = strcmp(key, "name") == 0 || strcmp(key, "dtype") == 0 || strcmp(key, "trainable") == 0;
         bool silent = json_is_null(value) || json_is_false(value) || strcmp(key, "seed") == 0 ||
                       strcmp(key, "renorm_momentum") == 0 || (late && is_silent_late(key, value));
-        if (!common && silent && !has_field(type, key)) json_object_del(config, key);
+        if (!common && silent && !leati_layer_has_key(type, key)) json_object_del(config, key);
     }
 }
 
@@ -131,8 +126,8 @@ static void remove_late_keys(json_t *config, const leati_layer_type *type) {
     static const char *const kernel[] = {"kernel_initializer", "kernel_regularizer", "kernel_constraint"};
     static const char *const shapes[] = {"query_shape", "key_shape", "value_shape"};
     for (size_t i = 0; i < sizeof kernel / sizeof kernel[0]; ++i) {
-        if (has_field(type, "pointwise_initializer")) json_object_del(config, kernel[i]);
-        if (has_field(type, "key_dim")) json_object_del(config, shapes[i]);
+        if (leati_layer_has_key(type, "pointwise_initializer")) json_object_del(config, kernel[i]);
+        if (leati_layer_has_key(type, "key_dim")) json_object_del(config, shapes[i]);
     }
 }
 
@@ -141,7 +136,7 @@ static void remove_late_keys(json_t *config, const leati_layer_type *type) {
 static leat_status set_implementation(json_t *config, const leati_layer_type *type, leat_error *err) {
     const json_t *rate = json_object_get(config, "recurrent_dropout");
     bool separate =
-        has_field(type, "implementation") && json_is_number(rate) && json_number_value(rate) != 0.0;
+        leati_layer_has_key(type, "implementation") && json_is_number(rate) && json_number_value(rate) != 0.0;
     if (!separate || json_object_get(config, "implementation")) return LEAT_OK;
     return json_object_set_new(config, "implementation", json_integer(1)) == 0 ? LEAT_OK : no_memory(err);
 }
@@ -226,11 +221,11 @@ static leat_status translate_layer(json_t *item, bool late, leat_error *err) {
     if (type == &leati_layer_leaky_relu) LEATI_TRY(rename_key(config, "negative_slope", "alpha", err));
     if (type == &leati_layer_bidirectional) LEATI_TRY(check_backward_layer(config, late, err));
     bool translated = json_object_get(config, "as_keras3") != NULL;
-    bool as_before =
-        late && (type == &leati_layer_time_distributed || type == &leati_layer_multi_head_attention ||
-                 leati_layer_merges(type) || has_field(type, "zero_output_for_mask")); /* as in 2.3.1 */
+    bool as_before = late && (type == &leati_layer_time_distributed ||
+                              type == &leati_layer_multi_head_attention || leati_layer_merges(type) ||
+                              leati_layer_has_key(type, "zero_output_for_mask")); /* as in 2.3.1 */
     if (late) LEATI_TRY(translate_late_layer(config, type, &as_before, err));
-    if (!translated && has_field(type, "as_keras3") &&
+    if (!translated && leati_layer_has_key(type, "as_keras3") &&
         json_object_set_new(config, "as_keras3", json_boolean(!as_before)) != 0)
         return no_memory(err);
     LEATI_TRY(set_implementation(config, type, err));
@@ -250,7 +245,28 @@ static leat_status translate_layers(json_t *config, bool functional, bool late, 
     return functional ? leati_translate_calls(config, err) : LEAT_OK;
 }
 
+/* Returns the type of a layer of KerasHub, or of KerasNLP, its former name; NULL if leat does not have the layer.  A
+ * class without the package is the user's own. */
+static const leati_layer_type *type_in_hub(const json_t *item) {
+    static const char *const packages[] = {"keras_hub>", "keras_nlp>"};
+    const char *registered = json_string_value(json_object_get(item, "registered_name"));
+    const char *full = registered && strchr(registered, '>') ? registered : leati_item_class(item);
+    for (size_t i = 0; i < sizeof packages / sizeof packages[0]; ++i) {
+        if (strncmp(full, packages[i], strlen(packages[i])) != 0) continue;
+        const char *name = full + strlen(packages[i]);
+        char text[LEAT_NAME_BYTES];
+        snprintf(text, sizeof text, "%s%s", packages[0], name);
+        return strcmp(name, leati_layer_reversible_embedding.class_name) == 0
+                   ? &leati_layer_reversible_embedding /* KerasHub's class adds nothing to it */
+                   : leati_layer_find(text);
+    }
+    return NULL;
+}
+
 static leat_status translate_item(json_t *item, bool late, leat_error *err) {
+    const leati_layer_type *in_hub = type_in_hub(item);
+    if (in_hub && json_object_set_new(item, "class_name", json_string(in_hub->class_name)) != 0)
+        return no_memory(err);
     /* .h5 files have the name of the class in Python. */
     if (strcmp(leati_item_class(item), "GroupedQueryAttention") == 0 &&
         json_object_set_new(item, "class_name", json_string(leati_layer_group_query_attention.class_name)) !=

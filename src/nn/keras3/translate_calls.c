@@ -77,8 +77,7 @@ static bool is_mask_function(const json_t *item) {
 static bool makes_mask_of(const json_t *layers, const json_t *tensor) {
     for (size_t i = 0; i < json_array_size(layers); ++i) {
         const json_t *item = json_array_get(layers, i), *config = json_object_get(item, "config");
-        bool makes = is_class(item, "Masking") ||
-                     (is_class(item, "Embedding") && json_is_true(json_object_get(config, "mask_zero")));
+        bool makes = is_class(item, "Masking") || json_is_true(json_object_get(config, "mask_zero"));
         const json_t *calls = json_object_get(item, "inbound_nodes");
         for (size_t j = 0; makes && j < json_array_size(calls); ++j) {
             const json_t *input = json_array_get(json_object_get(json_array_get(calls, j), "args"), 0);
@@ -262,10 +261,90 @@ static leat_status other_argument(const json_t *layers, json_t *item, const char
     return leati_fail(err, LEAT_ENOTSUP, "called with the argument '%s', which leat does not support", key);
 }
 
+/* ---- Calls of a layer whose type names the arguments ---- */
+
+/* Appends the tensors of a call in the order of the type's arguments.  Sets a key for each tensor that is optional. */
+static leat_status append_named(const json_t *layers, const leati_layer_type *type, const json_t *node,
+                                json_t *keys, json_t *out, leat_error *err) {
+    const json_t *args = json_object_get(node, "args"), *kwargs = json_object_get(node, "kwargs");
+    size_t count = 0;
+    for (; type->arguments[count]; ++count) {
+        const char *name = type->arguments[count];
+        const json_t *value =
+            count < json_array_size(args) ? json_array_get(args, count) : json_object_get(kwargs, name);
+        if (!value || json_is_null(value)) continue;
+        if (!is_tensor(value))
+            return leati_fail(err, LEAT_ENOTSUP,
+                              "called with the argument '%s', for which leat expects a tensor of the model",
+                              name);
+        LEATI_TRY(append_tensor(layers, value, out, err));
+        if (leati_layer_has_key(type, name) && json_object_set_new(keys, name, json_true()) != 0)
+            return no_memory(err);
+    }
+    if (json_array_size(args) > count)
+        return leati_fail(err, LEAT_ENOTSUP,
+                          "called with %zu arguments without a name, of which leat knows %zu",
+                          json_array_size(args), count);
+    return LEAT_OK;
+}
+
+/* Sets a key for each argument that is an option of the call. */
+static leat_status read_options(const leati_layer_type *type, const json_t *kwargs, json_t *keys,
+                                leat_error *err) {
+    static const char *const none[] = {NULL};
+    const char *const *options = type->call_options ? type->call_options : none, *key;
+    json_t *value;
+    json_object_foreach((json_t *)(uintptr_t)kwargs, key, value) {
+        bool ignored = strcmp(key, "training") == 0 || json_is_null(value) || json_is_false(value);
+        bool option = is_one_of(key, options) && !is_tensor(value);
+        if (is_one_of(key, type->arguments) || (ignored && !option)) continue;
+        if (!option)
+            return leati_fail(err, LEAT_ENOTSUP,
+                              "called with the argument '%s'%s, which leat does not support", key,
+                              is_tensor(value) ? ", a tensor" : "");
+        if (json_object_set(keys, key, value) != 0) return no_memory(err);
+    }
+    return LEAT_OK;
+}
+
+/* Fails if a key that the first call of a layer has set is not that of this call. */
+static leat_status check_keys(const json_t *config, const char *const *names, const json_t *keys,
+                              leat_error *err) {
+    for (; names && *names; ++names) {
+        const json_t *first = json_object_get(config, *names), *value = json_object_get(keys, *names);
+        if (first == value || (first && value && json_equal(first, value))) continue;
+        return leati_fail(err, LEAT_ENOTSUP,
+                          "two calls have different values of the argument '%s', which leat does not support",
+                          *names);
+    }
+    return LEAT_OK;
+}
+
+/* Translates a call: tensors become inputs, all else becomes keys of the layer.  A reversed call has its input twice. */
+static leat_status translate_named_call(const json_t *layers, json_t *item, const leati_layer_type *type,
+                                        const json_t *node, json_t *out, leat_error *err) {
+    json_t *keys = json_object(), *config = json_object_get(item, "config");
+    leat_status status = keys ? append_named(layers, type, node, keys, out, err) : no_memory(err);
+    if (status == LEAT_OK) status = read_options(type, json_object_get(node, "kwargs"), keys, err);
+    if (status == LEAT_OK && type == &leati_layer_reversible_embedding) {
+        bool reverse = json_is_true(json_object_get(keys, "reverse"));
+        if (reverse && json_array_append(out, json_array_get(out, 0)) != 0) status = no_memory(err);
+    } else if (status == LEAT_OK && node == first_call(item)) {
+        if (json_object_update(config, keys) != 0) status = no_memory(err);
+    } else if (status == LEAT_OK) {
+        status = check_keys(config, type->arguments, keys, err);
+        if (status == LEAT_OK) status = check_keys(config, type->call_options, keys, err);
+    }
+    json_decref(keys);
+    return status;
+}
+
 static leat_status translate_call(const json_t *layers, json_t *item, const json_t *node, json_t *out,
                                   leat_error *err) {
     json_t *kwargs = json_object_get(node, "kwargs"), *value;
+    const leati_layer_type *type = is_function(item) ? NULL : leati_layer_find(leati_item_class(item));
     const char *key;
+    if (type && type->arguments) return translate_named_call(layers, item, type, node, out, err);
     LEATI_TRY(append_all(layers, json_object_get(node, "args"), out, err));
     for (size_t i = 0; tensor_arguments[i]; ++i) {
         value = json_object_get(kwargs, tensor_arguments[i]);

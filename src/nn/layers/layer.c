@@ -35,6 +35,12 @@ bool leati_layer_is_input(const leati_layer *layer) {
     return layer->type == &leati_layer_input;
 }
 
+bool leati_layer_has_key(const leati_layer_type *type, const char *key) {
+    for (const leati_field *field = type->fields; field->key; ++field)
+        if (strcmp(field->key, key) == 0) return true;
+    return false;
+}
+
 /* ---- From a configuration ---- */
 
 static leat_status read_name(leati_layer *layer, const json_t *config, leat_error *err) {

@@ -125,12 +125,21 @@ typedef struct leati_old_preset {
 } leati_old_preset;
 
 struct leati_layer_type {
-    const char *class_name;  /* of Keras */
+    const char *class_name;  /* of Keras; "keras_hub>PositionEmbedding" for a layer of another package */
     const char *name_prefix; /* prefix of automatic names: "conv2d" */
+    const char *module;      /* where Python has the class; NULL: keras.layers */
     size_t config_bytes;
     const leati_field
         *fields; /* without the keys that every layer has: name, trainable, dtype, batch_input_shape */
     int32_t min_inputs, max_inputs; /* 1, 1 for most */
+    /* The names of the tensors in Keras's call, in its order; NULL-terminated.  The first is the first input.  If the
+     * type has a field of the name of another one, calls have this input where the key is true.  NULL: all inputs are
+     * positional. */
+    const char *const *arguments;
+    int32_t build_arguments; /* the number of arguments whose shapes Keras's build takes; 0: one */
+    /* Keys of the configuration that are arguments of the call in Keras; NULL-terminated.  NULL: those that the
+     * translation knows, like use_causal_mask. */
+    const char *const *call_options;
     /* Above 0: the type is a custom cell, one step of an RNN, and this is the number of its states.  Its inputs are
      * (batch, features) and the states, its outputs the output of the step and the new states. */
     int32_t cell_states;
@@ -138,6 +147,7 @@ struct leati_layer_type {
     leati_masking masking;
     leati_steps steps;
     bool integers; /* the inputs are integers that keep all digits; the dtype may be an integer type */
+    bool indices;  /* the inputs are indices, or only their shape counts: a mixed layer does not round them */
     bool scalars;  /* an input may be a scalar, without a batch */
     bool shares_trainable; /* freezing or thawing the layer does the same to the layer inside */
     /* Writes the layer as JSON, for a type that is not written as {"class_name": ..., "config": ...}; NULL for
@@ -266,6 +276,9 @@ void leati_layer_weight_path(const leati_layer *layer, int index, char *out, siz
 
 /* Returns the layer's activity_regularizer: the field of the type, or the common key that every layer has. */
 const leati_regularizer *leati_layer_activity(const leati_layer *layer);
+
+/* True if a type has a field of this name. */
+bool leati_layer_has_key(const leati_layer_type *type, const char *key);
 
 /* Returns the model inside a layer, like that of a TimeDistributed; NULL if there is none. */
 leat_model *leati_layer_model(const leati_layer *layer);

@@ -85,8 +85,9 @@ leati_value leati_lowering_joined_mask(const leati_lowering *lowering, int input
 }
 
 /* Rounds an input to bf16, but not integers, which bf16 represents only up to 256. */
-static leati_value as_read(const leati_layer *layer, leati_lowering *lowering, leati_value value) {
-    if (layer->type == &leati_layer_embedding || layer->type->integers) return value;
+static leati_value as_read(const leati_layer *layer, leati_lowering *lowering, int count, leati_value value) {
+    bool indices = layer->type->indices && (layer->type != &leati_layer_reversible_embedding || count == 1);
+    if (indices || layer->type->integers) return value;
     leati_value read = leati_graph_rounded_to_bf16(lowering->graph, value);
     if (leati_carry_is_step(lowering, value)) leati_carry_mark(lowering, read);
     return read;
@@ -113,7 +114,7 @@ leat_status leati_layer_lower(const leati_layer *layer, leati_lowering *lowering
     bool before = leati_graph_store_bf16(lowering->graph, layer->mixed), mixed = layer->mixed || before;
     leati_graph_store_bf16(lowering->graph, mixed); /* layers inside a mixed layer are mixed, too */
     for (int i = 0; i < count; ++i)
-        read[i] = mixed ? as_read(layer, lowering, call->inputs[i]) : call->inputs[i];
+        read[i] = mixed ? as_read(layer, lowering, count, call->inputs[i]) : call->inputs[i];
     layer->type->lower(layer, lowering, count, read, call->outputs);
     leati_graph_store_bf16(lowering->graph, before);
     leati_lowering_add_activity(lowering, &layer->activity_regularizer, call->output_count, call->outputs);

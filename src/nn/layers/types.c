@@ -115,6 +115,7 @@ const leati_layer_type *const leati_layer_types[] = {
     &leati_layer_rescaling,
     &leati_layer_reshape,
     &leati_layer_resizing,
+    &leati_layer_reversible_embedding,
     &leati_layer_rms_normalization,
     &leati_layer_rnn,
     &leati_layer_separable_conv1d,
@@ -136,6 +137,14 @@ const leati_layer_type *const leati_layer_types[] = {
     &leati_layer_zero_padding1d,
     &leati_layer_zero_padding2d,
     &leati_layer_zero_padding3d,
+    &leati_layer_f_net_encoder,
+    &leati_layer_masked_lm_head,
+    &leati_layer_position_embedding,
+    &leati_layer_rotary_embedding,
+    &leati_layer_sine_position_encoding,
+    &leati_layer_token_and_position_embedding,
+    &leati_layer_transformer_decoder,
+    &leati_layer_transformer_encoder,
     NULL,
 };
 

@@ -193,7 +193,10 @@ static leat_status pass_with_config(walk *w, const layer_call *call, const json_
     static const leati_layer_type *const attentions[] = {&leati_layer_attention,
                                                          &leati_layer_additive_attention,
                                                          &leati_layer_multi_head_attention,
-                                                         &leati_layer_group_query_attention, NULL};
+                                                         &leati_layer_group_query_attention,
+                                                         &leati_layer_transformer_decoder,
+                                                         &leati_layer_transformer_encoder,
+                                                         NULL};
     const leati_layer_type *type = call->layer->type;
     if (is_one_of(type, merges)) return pass_merge(w, call, config);
     if (is_one_of(type, attentions)) return pass_attention(w, call);
@@ -206,8 +209,8 @@ static leat_status pass_with_config(walk *w, const layer_call *call, const json_
         call->outputs[0] = new_mask(w);
         return check_filled(w, &call->inputs[0], call->layer->name);
     }
-    if (type == &leati_layer_embedding) {
-        if (true_key(config, "mask_zero")) call->outputs[0] = new_mask(w);
+    if (type == &leati_layer_embedding || type == &leati_layer_reversible_embedding) {
+        if (true_key(config, "mask_zero") && call->input_count == 1) call->outputs[0] = new_mask(w);
         return LEAT_OK;
     }
     return pass_other(w, call);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writes models in the form of current Keras: lists of layers, calls, nested models.  Keys that leat keeps in a layer
  * and current Keras in each call, like use_causal_mask, become arguments of the calls.  Room: nn. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -106,10 +107,38 @@ static json_t *states_value(const leat_model *model, const json_t *config, const
     return list;
 }
 
+/* Makes the call of a layer whose type names the arguments. */
+static json_t *named_call(const leat_model *model, const leati_layer_type *type, const json_t *config,
+                          const leati_call *call) {
+    json_t *args = json_array(), *kwargs = json_object();
+    const bool reversed = type == &leati_layer_reversible_embedding && call->input_count == 2;
+    bool set = args && kwargs;
+    int32_t next = 0;
+    for (int i = 0; type->arguments[i] && next < call->input_count; ++i) {
+        const char *name = type->arguments[i];
+        if (i > 0 && leati_layer_has_key(type, name) && !has_true_key(config, name)) continue;
+        json_t *value = tensor_value(model, &call->inputs[next++]);
+        set = set && (i == 0 ? json_array_append_new(args, value) == 0
+                             : json_object_set_new(kwargs, name, value) == 0);
+    }
+    for (const char *const *name = type->call_options; set && name && *name; ++name) {
+        json_t *value = json_object_get(config, *name);
+        set = !value || json_object_set(kwargs, *name, value) == 0;
+    }
+    if (call->inference) set = set && json_object_set_new(kwargs, "training", json_false()) == 0;
+    if (reversed) set = set && json_object_set_new(kwargs, "reverse", json_true()) == 0;
+    json_t *value = set ? json_pack("{s:O, s:O}", "args", args, "kwargs", kwargs) : NULL;
+    json_decref(args);
+    json_decref(kwargs);
+    return value;
+}
+
 /* Makes the call of a layer whose inputs are in the list `args`: {"args": ..., "kwargs": ...}. */
 static json_t *call_value(const leat_model *model, const leati_member *member, const json_t *config,
                           const leati_call *call) {
     argument_style style = style_of(member->layer);
+    if (member->layer && member->layer->type->arguments)
+        return named_call(model, member->layer->type, config, call);
     json_t *args = json_array(), *kwargs = key_arguments(config);
     int32_t count = call->input_count;
     bool set = args && kwargs;
@@ -225,9 +254,39 @@ static json_t *named_shapes(const leat_model *model, const leati_call *call, arg
     return NULL;
 }
 
-/* Makes the build_config of a layer or a nested model from its first call. */
-static json_t *build_config(const leat_model *model, const leati_member *member) {
+/* Makes the shapes of the first `count` arguments of a call that has them all. */
+static json_t *argument_shapes(const leat_model *model, const leati_call *call, const char *const *arguments,
+                               int32_t count) {
+    json_t *shapes = json_object();
+    bool set = shapes != NULL;
+    for (int32_t i = 0; set && i < count; ++i) {
+        const leati_shape shape = leati_network_shape(model, &call->inputs[i]);
+        char key[LEAT_NAME_BYTES];
+        snprintf(key, sizeof key, "%s_shape", arguments[i]);
+        set = json_object_set_new(shapes, key, leati_shape_json(&shape)) == 0;
+    }
+    if (set) return json_pack("{s:o}", "shapes_dict", shapes);
+    json_decref(shapes);
+    return NULL;
+}
+
+/* Makes the build_config of a layer whose type names the arguments. */
+static json_t *named_build_config(const leat_model *model, const leati_member *member, const json_t *config) {
     const leati_call *call = &member->calls[0];
+    const leati_layer_type *type = member->layer->type;
+    const leati_shape shape = leati_network_shape(model, &call->inputs[0]);
+    bool all = type->build_arguments > 1;
+    for (int32_t i = 1; i < type->build_arguments; ++i)
+        all = all &&
+              (!leati_layer_has_key(type, type->arguments[i]) || has_true_key(config, type->arguments[i]));
+    return all ? argument_shapes(model, call, type->arguments, type->build_arguments)
+               : json_pack("{s:o}", "input_shape", leati_shape_json(&shape));
+}
+
+/* Makes the build_config of a layer or a nested model from its first call. */
+static json_t *build_config(const leat_model *model, const leati_member *member, const json_t *config) {
+    const leati_call *call = &member->calls[0];
+    if (member->layer && member->layer->type->arguments) return named_build_config(model, member, config);
     argument_style style = style_of(member->layer);
     if (inputs_but_mask(call) == 1 && style != ARGUMENTS_SEPARATE) {
         const leati_shape shape = leati_network_shape(model, &call->inputs[0]);
@@ -271,6 +330,8 @@ static bool adapt_to_h5(const leati_member *member, json_t *item) {
     json_object_del(item, "module");
     json_object_del(item, "registered_name");
     remove_score_mode(item);
+    if (member->layer && member->layer->type->module)
+        return json_object_set_new(item, "class_name", json_string(member->layer->type->class_name)) == 0;
     if (!member->layer || member->layer->type != &leati_layer_group_query_attention) return true;
     return json_object_set_new(item, "class_name", json_string("GroupedQueryAttention")) == 0;
 }
@@ -283,7 +344,7 @@ static bool complete_item(const leat_model *model, int32_t index, bool functiona
     if (form == LEATI_KERAS3_H5) {
         set = adapt_to_h5(member, item);
     } else if (is_built(member) && !custom && !is_operation(member) && !stacked_cells(config)) {
-        set = json_object_set_new(item, "build_config", build_config(model, member)) == 0;
+        set = json_object_set_new(item, "build_config", build_config(model, member, config)) == 0;
     }
     if (!functional) return set;
     return set && json_object_set_new(item, "name", json_string(leati_member_name(model, index))) == 0 &&

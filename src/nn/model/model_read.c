@@ -11,6 +11,7 @@
 #include "nn/config/object.h"
 #include "nn/custom/registry.h"
 #include "nn/keras3/translate.h"
+#include "nn/layers/types.h"
 #include "nn/layers/wrapping.h"
 #include "nn/model/ancillary.h"
 #include "nn/model/model.h"
@@ -215,10 +216,11 @@ static leat_status read_source(const leat_model *model, const json_t *item, leat
 /* The arguments of a call that are not inputs. */
 typedef struct call_arguments {
     bool inference;     /* training=False */
+    bool reverse;       /* reverse=True, of a ReversibleEmbedding: a call with the input twice */
     const json_t *mask; /* the tensor of `mask`; NULL: none */
 } call_arguments;
 
-/* Reads the arguments of a call: `training`, which must not be true, and `mask`. */
+/* Reads the arguments of a call: `training`, which must not be true, `mask` and `reverse`. */
 static leat_status read_arguments(const json_t *item, call_arguments *out, leat_error *err) {
     const char *key;
     json_t *value;
@@ -226,6 +228,10 @@ static leat_status read_arguments(const json_t *item, call_arguments *out, leat_
         bool training = strcmp(key, "training") == 0;
         if (strcmp(key, "mask") == 0 && json_is_array(value)) {
             out->mask = value;
+            continue;
+        }
+        if (strcmp(key, "reverse") == 0 && json_is_true(value)) {
+            out->reverse = true;
             continue;
         }
         bool off = json_is_false(value) || (json_is_integer(value) && json_integer_value(value) == 0);
@@ -257,6 +263,15 @@ static leat_status try_call(leat_model *model, int32_t member, const json_t *cal
         LEATI_TRY(read_source(model, json_array_get(call, i), &sources[i], made, err));
         LEATI_TRY(leati_prefix(read_arguments(json_array_get(call, i), &arguments, err), err, "layer '%s'",
                                leati_member_name(model, member)));
+    }
+    if (*made && arguments.reverse) {
+        const leati_layer *layer = model->members[member].layer;
+        if (!layer || layer->type != &leati_layer_reversible_embedding || count != 1)
+            return leati_fail(err, LEAT_ENOTSUP,
+                              "layer '%s': called with the argument 'reverse', which leat supports for one "
+                              "input of a ReversibleEmbedding",
+                              leati_member_name(model, member));
+        sources[count++] = sources[0];
     }
     if (arguments.mask && count == LEATI_MAX_INPUTS)
         return leati_fail(err, LEAT_ENOTSUP, "expected at most %d inputs and no mask", LEATI_MAX_INPUTS);

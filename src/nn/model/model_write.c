@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "json/json.h"
 #include "nn/keras3/own_keys.h"
+#include "nn/layers/types.h"
 #include "nn/model/export.h"
 #include "nn/model/model.h"
 
@@ -47,6 +48,10 @@ static json_t *calls_value(const leat_model *model, const leati_member *member) 
         int32_t count = call->input_count - (call->masked ? 1 : 0);
         json_t *arguments = call->inference ? json_pack("{s:b}", "training", 0) : json_object();
         bool set = arguments != NULL;
+        if (member->layer && member->layer->type == &leati_layer_reversible_embedding && count == 2) {
+            count = 1; /* a reversed call has its input twice */
+            set = set && json_object_set_new(arguments, "reverse", json_true()) == 0;
+        }
         if (call->masked)
             set = set && json_object_set_new(arguments, "mask",
                                              source_value(model, &call->inputs[count], NULL)) == 0;

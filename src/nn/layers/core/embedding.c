@@ -2,6 +2,8 @@
 /* Embedding: a row of weights for each integer, (N, ...) -> (N, ..., output_dim); with mask_zero, a step with index 0
  * does not count.
  * Source: keras.layers.Embedding. */
+#include "nn/layers/core/embedding.h"
+
 #include "base/error.h"
 #include "nn/layers/common_fields.h"
 #include "nn/layers/types.h"
@@ -54,8 +56,7 @@ static leat_status build(leati_layer *layer, int input_count, const leati_shape 
                                    (int64_t[]){c->input_dim, c->output_dim}, err);
 }
 
-/* Returns 1 where the index is not 0, else 0. */
-static leati_value step_mask(leati_graph *g, leati_value indices) {
+leati_value leati_embedding_mask(leati_graph *g, leati_value indices) {
     leati_value number = leati_cast(g, indices, LEAT_F32, 1);
     return leati_linear(g, leati_binary_of(g, LEATI_EQUAL, number, leati_scalar(g, 0)), -1, 1);
 }
@@ -65,10 +66,10 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
     const config *c = layer->config;
     (void)input_count;
     outputs[0] = leati_gather(lowering->graph, leati_layer_weight(layer, lowering, 0), inputs[0]);
-    if (c->mask_zero) lowering->output_masks[0] = step_mask(lowering->graph, inputs[0]);
+    if (c->mask_zero) lowering->output_masks[0] = leati_embedding_mask(lowering->graph, inputs[0]);
     leati_lowering_add_activity(lowering, &c->activity_regularizer, 1, outputs);
 }
 
 LEATI_LAYER_TYPE(embedding, "Embedding", "embedding", config, fields, LEATI_ONE_INPUT,
-                 .masking = LEATI_MASK_COMPUTED, .steps = LEATI_STEPS_BY_NUMBER, .infer = infer,
-                 .build = build, .lower = lower);
+                 .masking = LEATI_MASK_COMPUTED, .indices = true, .steps = LEATI_STEPS_BY_NUMBER,
+                 .infer = infer, .build = build, .lower = lower);
