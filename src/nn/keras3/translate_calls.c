@@ -320,7 +320,8 @@ static leat_status check_keys(const json_t *config, const char *const *names, co
     return LEAT_OK;
 }
 
-/* Translates a call: tensors become inputs, all else becomes keys of the layer.  A reversed call has its input twice. */
+/* Translates a call: tensors become inputs, all else becomes keys of the layer.  A reversed call has its input
+ * twice. */
 static leat_status translate_named_call(const json_t *layers, json_t *item, const leati_layer_type *type,
                                         const json_t *node, json_t *out, leat_error *err) {
     json_t *keys = json_object(), *config = json_object_get(item, "config");
