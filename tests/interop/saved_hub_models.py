@@ -2,6 +2,7 @@
 """Models with layers of KerasHub, and with ReversibleEmbedding, for check_saved.py."""
 import keras
 import keras_hub
+from keras_hub.src.utils.keras_utils import gelu_approximate
 
 from saved_models import L, model
 
@@ -32,7 +33,7 @@ def hub_language_model():
 def hub_encoder():
     x, padding = ints(5), ints(5)
     y = H.TokenAndPositionEmbedding(11, 6, 4, mask_zero=True)(x)
-    y = H.TransformerEncoder(3, 2, activation="gelu")(y, padding_mask=padding)
+    y = H.TransformerEncoder(3, 2, activation=gelu_approximate)(y, padding_mask=padding)
     y = H.TransformerEncoder(3, 2, normalize_first=True)(y)
     return keras.Model([x, padding], L.Dense(3)(L.GlobalAveragePooling1D()(y))), descent()
 

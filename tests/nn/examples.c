@@ -86,6 +86,7 @@ const example examples[] = {
     ACTIVATION("squareplus"),
     ACTIVATION("sparse_plus"),
     ACTIVATION("sparsemax"),
+    ACTIVATION("keras_hub>gelu_approximate"),
     {"Activation", "\"activation\": \"glu\"", {IMAGE}},
     {"Add", "", {MATRIX, MATRIX}},
     {"Add", "", {MATRIX, {1, {5}}, {2, {1, 5}}}},

@@ -98,6 +98,13 @@ static leati_value glu(leati_graph *g, leati_value x) {
                      leati_function_of(g, gate, LEATI_FN_SIGMOID));
 }
 
+leati_value leati_gelu_approximate(leati_graph *g, leati_value x) {
+    leati_value factor = leati_linear(g, leati_function_of(g, x, LEATI_FN_SQUARE), 0.044715f, 1);
+    leati_value inner = leati_linear(g, leati_mul(g, x, factor), 0.7978845608028654f, 0);
+    leati_value share = leati_linear(g, leati_function_of(g, inner, LEATI_FN_TANH), 0.5f, 0.5f);
+    return leati_mul(g, x, share);
+}
+
 static const descriptor descriptors[LEATI_ACTIVATION_COUNT] = {
     [LEATI_ACTIVATION_LINEAR] = {"linear", {LEATI_FN_LINEAR, 1.0f, 0.0f, 0.0f}, NULL},
     [LEATI_ACTIVATION_SOFTMAX] = {.name = "softmax", .chain = softmax},
@@ -133,6 +140,8 @@ static const descriptor descriptors[LEATI_ACTIVATION_COUNT] = {
     [LEATI_ACTIVATION_SPARSE_PLUS] = {.name = "sparse_plus", .chain = sparse_plus},
     [LEATI_ACTIVATION_SPARSEMAX] = {.name = "sparsemax", .chain = sparsemax},
     [LEATI_ACTIVATION_GLU] = {.name = "glu", .chain = glu},
+    [LEATI_ACTIVATION_GELU_APPROXIMATE] = {.name = "keras_hub>gelu_approximate",
+                                           .chain = leati_gelu_approximate},
 };
 
 const char *leati_activation_name(leati_activation_kind kind) {

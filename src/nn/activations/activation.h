@@ -46,6 +46,7 @@ typedef enum leati_activation_kind {
     LEATI_ACTIVATION_SPARSE_PLUS,
     LEATI_ACTIVATION_SPARSEMAX,
     LEATI_ACTIVATION_GLU,
+    LEATI_ACTIVATION_GELU_APPROXIMATE, /* of KerasHub */
     LEATI_ACTIVATION_COUNT,
     LEATI_ACTIVATION_CUSTOM = LEATI_ACTIVATION_COUNT
 } leati_activation_kind;
@@ -54,6 +55,9 @@ typedef struct leati_activation {
     leati_activation_kind kind;
     leati_part_object *object; /* LEATI_ACTIVATION_CUSTOM; owned by the field of a configuration */
 } leati_activation;
+
+/* Returns the approximation of GELU, x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2. */
+leati_value leati_gelu_approximate(leati_graph *g, leati_value x);
 
 /* Returns Keras's name: "hard_sigmoid". */
 const char *leati_activation_name(leati_activation_kind kind);

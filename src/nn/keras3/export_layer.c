@@ -160,7 +160,7 @@ static leat_status complete_object(json_t *config, const char *key, json_t *valu
 static leat_status complete_activation(json_t *config, const char *key, json_t *value, leat_error *err) {
     const char *name = json_string_value(value);
     leati_activation known;
-    if (leati_activation_from_name(&known, name, NULL) != LEAT_OK)
+    if (leati_activation_from_name(&known, name, NULL) != LEAT_OK || strchr(name, '>'))
         return complete_function(config, key, value, err);
     if (strcmp(name, "hard_sigmoid") == 0)
         return leati_fail(err, LEAT_ENOTSUP,

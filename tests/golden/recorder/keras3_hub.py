@@ -3,6 +3,7 @@
 import keras
 import keras_hub
 import numpy as np
+from keras_hub.src.utils.keras_utils import gelu_approximate
 
 from .keras3_case import functional
 
@@ -146,7 +147,7 @@ def encoders():
                    inputs=[x] + [lengths] * padded + [which] * chosen, exact=True)
     one("transformer_encoder", lambda: H.TransformerEncoder(3, 2))
     one("transformer_encoder_first", lambda: H.TransformerEncoder(
-        6, 2, activation="gelu", layer_norm_epsilon=1e-3, normalize_first=True, kernel_initializer="he_normal",
+        6, 2, activation=gelu_approximate, layer_norm_epsilon=1e-3, normalize_first=True, kernel_initializer="he_normal",
         bias_initializer="ones"))
     one("transformer_encoder_padding", lambda: H.TransformerEncoder(3, 2), padded=True)
     one("transformer_encoder_pairs", lambda: H.TransformerEncoder(3, 4), chosen=True)

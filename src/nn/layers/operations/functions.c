@@ -77,18 +77,11 @@ static void lower_threshold(leati_operands *o) {
     o->outputs[0] = leati_mul(g, x, above);
 }
 
-/* Computes GELU, or its approximation x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2. */
+/* Computes GELU, or its approximation. */
 static void lower_gelu(leati_operands *o) {
-    leati_graph *g = o->g;
     leati_value x = leati_operand(o, "x");
-    if (!leati_operand_flag(o, "approximate")) {
-        o->outputs[0] = leati_function_of(g, x, LEATI_FN_GELU);
-        return;
-    }
-    leati_value factor = leati_linear(g, leati_function_of(g, x, LEATI_FN_SQUARE), 0.044715f, 1);
-    leati_value inner = leati_linear(g, leati_mul(g, x, factor), 0.7978845608028654f, 0);
-    leati_value share = leati_linear(g, leati_function_of(g, inner, LEATI_FN_TANH), 0.5f, 0.5f);
-    o->outputs[0] = leati_mul(g, x, share);
+    o->outputs[0] = leati_operand_flag(o, "approximate") ? leati_gelu_approximate(o->g, x)
+                                                         : leati_function_of(o->g, x, LEATI_FN_GELU);
 }
 
 static void lower_softmax(leati_operands *o) {
