@@ -78,6 +78,73 @@ static void own_keys_stand_beside_the_configuration(void **state) {
     remove(path);
 }
 
+/* Attention with its tensors as arguments of the call, as tf.keras writes it. */
+static const char attention[] =
+    "{\"class_name\": \"Functional\", \"keras_version\": \"2.15.0\", \"config\": {\"name\": \"m\", "
+    "\"layers\": [{\"class_name\": \"InputLayer\", \"name\": \"q\", \"config\": {\"name\": \"q\", "
+    "\"batch_input_shape\": [null, 4, 3], \"dtype\": \"float32\"}, \"inbound_nodes\": []}, "
+    "{\"class_name\": \"MultiHeadAttention\", \"name\": \"a\", \"config\": {\"name\": \"a\", \"num_heads\": "
+    "2, "
+    "\"key_dim\": 2}, \"inbound_nodes\": [[[\"q\", 0, 0, {\"value\": [\"q\", 0, 0]}]]]}, "
+    "{\"class_name\": \"Attention\", \"name\": \"b\", \"config\": {\"name\": \"b\"}, \"inbound_nodes\": "
+    "[[[\"a\", 0, 0, {\"use_causal_mask\": true}], [\"q\", 0, 0, {\"use_causal_mask\": true}]]]}, "
+    "{\"class_name\": \"MultiHeadAttention\", \"name\": \"c\", \"config\": {\"name\": \"c\", \"num_heads\": "
+    "1, "
+    "\"key_dim\": 2}, \"inbound_nodes\": [[[\"b\", 0, 0, {\"value\": [\"a\", 0, 0], \"key\": [\"q\", 0, 0], "
+    "\"use_causal_mask\": true, \"return_attention_scores\": true}]]]}], \"input_layers\": [[\"q\", 0, 0]], "
+    "\"output_layers\": [[\"c\", 0, 0], [\"c\", 0, 1]]}}";
+
+/* Predicts for a fixed input; `out` has the two outputs of `attention`, 4 x 3 and 1 x 4 x 4 numbers. */
+static void predict_attention(leat_model *model, float out[28]) {
+    const int64_t shape[3] = {1, 4, 3};
+    float x[12];
+    leat_error err = {0};
+    leat_tensor outputs[2];
+    for (int i = 0; i < 12; ++i) x[i] = (float)((i * 5) % 7) / 7;
+    leat_array input = {.tensor = leat_tensor_view(LEAT_F32, 3, shape, x)};
+    const leat_arrays batch = {.inputs = &input, .input_count = 1};
+    must(leat_model_predict_on_batch(model, &batch, outputs, &err), &err);
+    memcpy(out, outputs[0].data, 12 * sizeof *out);
+    memcpy(out + 12, outputs[1].data, 16 * sizeof *out);
+}
+
+/* tf.keras reads value, key and options of an attention layer as arguments of its calls; leat reads them again. */
+static void attention_has_the_arguments_of_tf_keras(void **state) {
+    (void)state;
+    static const char path[] = "opening_own_calls.h5";
+    leat_error err = {0};
+    leat_model *model = NULL, *copy = NULL;
+    char *first = NULL, *second = NULL;
+    float want[28], got[28];
+    must(leat_model_from_json(&model, attention, &err), &err);
+    must(leat_model_initialize(model, 3, &err), &err);
+    must(leat_model_to_json(model, &first, &err), &err);
+    json_t *root = json_loads(first, 0, NULL);
+    assert_non_null(root);
+    static const char *const unknown[] = {"use_causal_mask", "return_attention_scores", "attention_mask",
+                                          "use_gate", "sliding_window"};
+    for (size_t i = 0; i < sizeof unknown / sizeof unknown[0]; ++i) check_no_key(root, unknown[i]);
+    json_decref(root);
+    assert_non_null(strstr(first, "[[[\"q\", 0, 0, {\"value\": [\"q\", 0, 0]}]]]"));
+    assert_non_null(strstr(first,
+                           "[[[\"b\", 0, 0, {\"use_causal_mask\": true, \"return_attention_scores\": true, "
+                           "\"value\": [\"a\", 0, 0], \"key\": [\"q\", 0, 0]}]]]"));
+    assert_non_null(strstr(first, "\"query_shape\": [null, 4, 3], \"value_shape\": [null, 4, 3], "
+                                  "\"key_shape\": [null, 4, 3]"));
+    predict_attention(model, want);
+    must(leat_model_save(model, path, false, &err), &err);
+    must(leat_model_load(&copy, path, &err), &err);
+    predict_attention(copy, got);
+    assert_memory_equal(want, got, sizeof want);
+    must(leat_model_to_json(copy, &second, &err), &err);
+    assert_string_equal(first, second);
+    leat_string_free(first);
+    leat_string_free(second);
+    leat_model_destroy(&copy);
+    leat_model_destroy(&model);
+    remove(path);
+}
+
 /* Returns true if a file contains a text. */
 static bool file_has(const char *path, const char *text) {
     FILE *file = fopen(path, "rb");
@@ -164,6 +231,7 @@ static void optimizers_are_read_by_tf_keras(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(own_keys_stand_beside_the_configuration),
+        cmocka_unit_test(attention_has_the_arguments_of_tf_keras),
         cmocka_unit_test(compilations_are_read_by_tf_keras),
         cmocka_unit_test(optimizers_are_read_by_tf_keras),
     };

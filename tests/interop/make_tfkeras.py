@@ -195,6 +195,17 @@ def multi_head_attention():
 
 
 @model
+def multi_head_attention_options():
+    q, v, pairs = keras.Input((4, 3)), keras.Input((5, 3)), keras.Input((4, 5))
+    causal = {"use_causal_mask": True} if VERSION >= (2, 10) else {}
+    y, scores = L.MultiHeadAttention(2, 2)(q, v, key=L.Dense(3)(v), return_attention_scores=True,
+                                           attention_mask=L.ReLU(1.0)(L.Rescaling(1e9, 1e8)(pairs)))
+    z = L.Attention()([y, q], **causal)
+    z = L.MultiHeadAttention(1, 3, attention_axes=(1,), kernel_regularizer="l2")(z, y, **causal)
+    return keras.Model([q, v, pairs], L.Dense(2)(L.Concatenate()([L.Flatten()(z), L.Flatten()(scores)])))
+
+
+@model
 def mixed_bfloat16():
     maker = getattr(keras.mixed_precision, "Policy")
     return chain((6,), L.Dense(8, "relu", dtype=maker("mixed_bfloat16")), L.Dense(4, dtype=maker("mixed_bfloat16")),

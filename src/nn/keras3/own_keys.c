@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "nn/config/object.h"
+#include "nn/keras3/own_calls.h"
 #include "nn/keras3/translate.h"
 
 static leat_status no_memory(leat_error *err) {
@@ -22,6 +23,7 @@ static const struct {
     {"Resizing", "antialias", "false"},           {"Resizing", "data_format", "\"channels_last\""},
     {"Resizing", "fill_mode", "\"constant\""},    {"Resizing", "fill_value", "0.0"},
     {"Resizing", "pad_to_aspect_ratio", "false"}, {"LayerNormalization", "rms_scaling", "false"},
+    {"MultiHeadAttention", "use_gate", "false"},  {"MultiHeadAttention", "sliding_window", "null"},
 };
 
 static leat_status remove_later(json_t *config, const char *class_name, leat_error *err) {
@@ -49,8 +51,10 @@ static leat_status set_item_aside(json_t *item, leat_error *err) {
         set = json_object_set(kept, own_keys[i], value) == 0;
         json_object_del(config, own_keys[i]);
     }
+    leat_status status = set ? leati_own_calls_set_aside(item, kept, err) : LEAT_OK;
     if (set && json_object_size(kept) > 0) set = json_object_set(item, LEATI_KEPT_KEY, kept) == 0;
     json_decref(kept);
+    LEATI_TRY(status);
     return set ? remove_later(config, leati_item_class(item), err) : no_memory(err);
 }
 
@@ -60,6 +64,7 @@ static leat_status restore_item(json_t *item, leat_error *err) {
         json_t *value = json_object_get(kept, own_keys[i]);
         if (value && json_object_set(config, own_keys[i], value) != 0) return no_memory(err);
     }
+    LEATI_TRY(leati_own_calls_restore(item, kept, err));
     json_object_del(item, LEATI_KEPT_KEY);
     return LEAT_OK;
 }

@@ -31,6 +31,10 @@ leat_status leati_keras3_optimizer(const leati_optimizer *optimizer, leati_keras
  * compiled in the arithmetic of current Keras.  Errors: LEAT_ENOMEM. */
 leat_status leati_keras3_kept(const leat_model *model, json_t **out, leat_error *err);
 
+/* Adds the shapes of an attention layer's query, value and key to its item, as the build_config of current Keras; other
+ * items stay as they are.  Returns false if there is no memory. */
+bool leati_add_attention_shapes(const leat_model *model, const leati_member *member, json_t *item);
+
 /* Writes the name that current Keras gives an optimizer: "adam". */
 void leati_keras3_optimizer_name(const leati_optimizer *optimizer, char out[LEAT_NAME_BYTES]);
 

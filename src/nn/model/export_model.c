@@ -232,14 +232,23 @@ static int32_t inputs_but_mask(const leati_call *call) {
     return call->input_count - (call->masked ? 1 : 0);
 }
 
-static json_t *named_shapes(const leat_model *model, const leati_call *call, argument_style style) {
+/* Makes {"query_shape": [...], ...} of the separate arguments of an attention layer's call. */
+static json_t *attention_shapes(const leat_model *model, const leati_call *call) {
     static const char *const names[] = {"query_shape", "value_shape", "key_shape"};
     json_t *shapes = json_object();
     bool set = shapes != NULL;
-    for (int32_t i = 0; set && i < call->input_count && i < 3 && style == ARGUMENTS_SEPARATE; ++i) {
+    for (int32_t i = 0; set && i < call->input_count && i < 3; ++i) {
         const leati_shape shape = leati_network_shape(model, &call->inputs[i]);
         set = json_object_set_new(shapes, names[i], leati_shape_json(&shape)) == 0;
     }
+    if (set) return shapes;
+    json_decref(shapes);
+    return NULL;
+}
+
+static json_t *named_shapes(const leat_model *model, const leati_call *call, argument_style style) {
+    json_t *shapes = style == ARGUMENTS_SEPARATE ? attention_shapes(model, call) : json_object();
+    bool set = shapes != NULL;
     if (set && style == ARGUMENTS_STATES) {
         const leati_shape shape = leati_network_shape(model, &call->inputs[0]);
         const leati_shape first = leati_network_shape(model, &call->inputs[1]);
@@ -295,6 +304,12 @@ static json_t *build_config(const leat_model *model, const leati_member *member,
     if (style != ARGUMENTS_LIST) return named_shapes(model, call, style);
     return json_pack("{s:o}", "input_shape",
                      member->layer ? input_shapes(model, call->inputs, call->input_count) : json_null());
+}
+
+bool leati_add_attention_shapes(const leat_model *model, const leati_member *member, json_t *item) {
+    const bool separate =
+        member->layer && member->call_count > 0 && style_of(member->layer) == ARGUMENTS_SEPARATE;
+    return !separate || json_object_set_new(item, "build_config", build_config(model, member)) == 0;
 }
 
 /* ---- Models ---- */

@@ -80,6 +80,7 @@ static leat_status member_value(const leat_model *model, int32_t index, bool fun
     if (set && functional)
         set = json_object_set_new(value, "name", json_string(leati_member_name(model, index))) == 0 &&
               json_object_set_new(value, "inbound_nodes", calls_value(model, member)) == 0;
+    if (set && functional) set = leati_add_attention_shapes(model, member, value);
     json_decref(config);
     if (status == LEAT_OK && !set) status = no_memory(model, err);
     if (status != LEAT_OK) {
