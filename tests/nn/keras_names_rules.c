@@ -58,8 +58,7 @@ const names_rule names_rules[] = {
     {"layers", "Discretization IntegerLookup", "partly",
      "vocabulary and boundaries from the file or the configuration; no `adapt`"},
     {"layers", "HashedCrossing Hashing", "partly", "of integers, not of strings"},
-    {"layers", "STFTSpectrogram", "partly",
-     "not the mode `angle`; windows hann, hamming, blackman, boxcar or none"},
+    {"layers", "STFTSpectrogram", "partly", "windows hann, hamming, blackman, boxcar or none"},
     {"layers",
      "Adaptive* CenterCrop Conv1DTranspose Convolution1DTranspose ConvLSTM1D ConvLSTM3D DepthwiseConv1D "
      "RMSNormalization Resizing SpectralNormalization",

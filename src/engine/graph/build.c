@@ -85,6 +85,30 @@ leati_value leati_div(leati_graph *g, leati_value a, leati_value b) {
     return leati_binary_of(g, LEATI_DIV, a, b);
 }
 
+/* Returns b where the condition is 0, and a where it is 1; both are finite. */
+static leati_value either(leati_graph *g, leati_value condition, leati_value a, leati_value b) {
+    return leati_add(g, leati_mul(g, condition, a), leati_mul(g, leati_linear(g, condition, -1, 1), b));
+}
+
+/* Divides the smaller coordinate by the larger one, so that the arcus tangent has an argument from -1 to 1: atan(y / x),
+ * or pi / 2 - atan(x / y), with half a turn or the sign added that the quadrant needs. */
+leati_value leati_angle_of(leati_graph *g, leati_value y, leati_value x) {
+    static const float half_turn = 3.14159265358979324f;
+    const leati_value zero = leati_scalar(g, 0);
+    const leati_value steep = leati_binary_of(g, LEATI_GREATER, leati_function_of(g, y, LEATI_FN_ABS),
+                                              leati_function_of(g, x, LEATI_FN_ABS));
+    const leati_value left = leati_binary_of(g, LEATI_GREATER, zero, x);
+    const leati_value below = leati_binary_of(g, LEATI_GREATER, zero, y);
+    leati_value divisor = either(g, steep, y, x);
+    divisor = leati_add(g, divisor, leati_binary_of(g, LEATI_EQUAL, divisor, zero));
+    const leati_value angle =
+        leati_function_of(g, leati_div(g, either(g, steep, x, y), divisor), LEATI_FN_ATAN);
+    const leati_value turn =
+        either(g, steep, leati_scalar(g, half_turn / 2), leati_linear(g, left, half_turn, 0));
+    return leati_add(g, leati_mul(g, leati_linear(g, steep, -2, 1), angle),
+                     leati_mul(g, leati_linear(g, below, -2, 1), turn));
+}
+
 leati_value leati_reduce_of(leati_graph *g, leati_reduce kind, leati_value x, uint32_t axes, bool keep_dims) {
     leati_attrs attrs = {.reduce = {.kind = kind, .axes = axes, .keep_dims = keep_dims}};
     return unary(g, LEATI_OP_REDUCE, &attrs, x);

@@ -18,6 +18,8 @@ leati_value leati_add(leati_graph *g, leati_value a, leati_value b);
 leati_value leati_sub(leati_graph *g, leati_value a, leati_value b);
 leati_value leati_mul(leati_graph *g, leati_value a, leati_value b);
 leati_value leati_div(leati_graph *g, leati_value a, leati_value b);
+/* Returns the angle of the point (x, y) with the x axis, -pi to pi; 0 at (0, 0), where its gradient is that of y. */
+leati_value leati_angle_of(leati_graph *g, leati_value y, leati_value x);
 leati_value leati_reduce_of(leati_graph *g, leati_reduce kind, leati_value x, uint32_t axes, bool keep_dims);
 /* Reduces the last axis. */
 leati_value leati_reduce_last(leati_graph *g, leati_reduce kind, leati_value x, bool keep_dims);

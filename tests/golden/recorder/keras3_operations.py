@@ -55,6 +55,7 @@ def arithmetic():
         + ops.log1p(1e-4 * ops.square(x)) + ops.expm1(1e-4 * x), (4, 3))
     one("pairs", lambda x, y: ops.hypot(x, y) + ops.logaddexp(x, 3 * y) + x * ops.heaviside(y, x)
         + ops.divide_no_nan(x, ops.relu(y) + ops.cast(y > 0, "float32")), (4, 3), (4, 3))
+    one("angles", lambda x, y: ops.arctan2(x, y) + ops.arctan2(0.1 * y, x), (4, 3), (4, 3))
     one("kinds", lambda x: x + 2.0 * ops.cast(ops.isnan(x), "float32") + 3.0 * ops.cast(ops.isfinite(1 / ops.maximum(x, 0.0)), "float32")
         + 4.0 * ops.cast(ops.isinf(1 / ops.maximum(x, 0.0)), "float32") - 5.0 * ops.cast(ops.isposinf(1 / ops.maximum(x, 0.0)), "float32")
         + 6.0 * ops.cast(ops.isneginf(-1 / ops.maximum(x, 0.0)), "float32"), (4, 3))

@@ -264,6 +264,8 @@ def spectrograms():
     stft("psd", (30, 1), mode="psd", frame_length=8, fft_length=10, frame_step=5)
     stft("real", (2, 30), mode="real", frame_length=8, data_format="channels_first")
     stft("imag", (2, 30), mode="imag", frame_length=8, data_format="channels_first", expand_dims=True)
+    case("stft_spectrogram_angle", "STFTSpectrogram", (30, 2), lambda: L.Conv1D(2, 1, activation="sigmoid"),
+         lambda: L.STFTSpectrogram(mode="angle", frame_length=9, fft_length=12), lambda: L.Dense(2))
     stft("both", (30, 2), mode="stft", frame_length=6, periodic=True, scaling="spectrum", window="hamming")
 
 

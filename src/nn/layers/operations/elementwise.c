@@ -215,7 +215,7 @@ static void lower_power(leati_operands *o) {
     }
 }
 
-enum { HYPOT, LOGADDEXP, HEAVISIDE, DIVIDE_NO_NAN };
+enum { HYPOT, ANGLE, LOGADDEXP, HEAVISIDE, DIVIDE_NO_NAN };
 
 static void lower_pair(leati_operands *o) {
     leati_graph *g = o->g;
@@ -225,6 +225,7 @@ static void lower_pair(leati_operands *o) {
         a = leati_add(g, leati_function_of(g, a, LEATI_FN_SQUARE), leati_function_of(g, b, LEATI_FN_SQUARE));
         o->outputs[0] = leati_function_of(g, a, LEATI_FN_SQRT);
         return;
+    case ANGLE: o->outputs[0] = leati_angle_of(g, a, b); return;
     case LOGADDEXP:
         o->outputs[0] = leati_add(g, b, leati_function_of(g, leati_sub(g, a, b), LEATI_FN_SOFTPLUS));
         return;
@@ -436,6 +437,7 @@ const leati_operation leati_elementwise_operations[] = {
     {"Minimum", NUMPY, "x1 x2", lower_arithmetic, MINIMUM},
     {"Power", NUMPY, "x1 x2", lower_power, 0},
     {"Hypot", NUMPY, "x1 x2", lower_pair, HYPOT},
+    {"Arctan2", NUMPY, "x1 x2", lower_pair, ANGLE},
     {"Logaddexp", NUMPY, "x1 x2", lower_pair, LOGADDEXP},
     {"Heaviside", NUMPY, "x1 x2", lower_pair, HEAVISIDE},
     {"DivideNoNan", NUMPY, "x1 x2", lower_pair, DIVIDE_NO_NAN},

@@ -103,9 +103,6 @@ static leat_status check(leati_layer *layer, leat_error *err) {
         return leati_fail(err, LEAT_EINVAL, "scaling: expected \"density\", \"spectrum\" or null");
     if (c->padding != LEATI_PADDING_VALID && c->padding != LEATI_PADDING_SAME)
         return leati_fail(err, LEAT_EINVAL, "padding: expected \"valid\" or \"same\"");
-    if (c->mode == MODE_ANGLE)
-        return leati_fail(err, LEAT_ENOTSUP,
-                          "mode \"angle\" is not supported: use \"stft\", which gives both parts");
     LEATI_TRY(leati_window_check(c->window ? c->window : "a list", err));
     c->kernel = (leati_ints){.count = 1, .values = {length}};
     c->strides = (leati_ints){.count = 1, .values = {step}};
@@ -214,6 +211,7 @@ static leati_value result_of(const config *c, leati_graph *g, const leati_value 
     static const float epsilon = 1e-7f;
     if (count == 1) return sides[0];
     if (c->mode == MODE_STFT) return leati_concat(g, 2, sides, 1);
+    if (c->mode == MODE_ANGLE) return leati_angle_of(g, sides[1], sides[0]);
     leati_value power = leati_add(g, leati_function_of(g, sides[0], LEATI_FN_SQUARE),
                                   leati_function_of(g, sides[1], LEATI_FN_SQUARE));
     if (c->mode == MODE_PSD) return both_sides(g, power, c->bins);
