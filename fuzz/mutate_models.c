@@ -5,10 +5,12 @@
  *
  * usage: mutate_models [--seed N] [--first N] [--count N] [--keep FOLDER] FILE...
  *
- * The files are .h5, .keras and .json files.  Half of the mutations of a .keras file change the content of one member
- * and repair its checksum, so that they reach the parsers behind the checksum.  A child process loads the copies, with
- * at most 1 GiB of address space and 5 seconds of CPU time for each copy.  Copies that crash or hang are written to
- * FOLDER.  The exit status is 1 if there was a crash, a hang or an error without a message. */
+ * The files are .h5, .keras, .json, .weights.h5 and .safetensors files.  If the architecture NAME.json lies beside
+ * NAME.h5, NAME.weights.h5 or NAME.safetensors, the copies are read as weights of that model.  Half of the mutations of
+ * a .keras file change the content of one member and repair its checksum, so that they reach the parsers behind the
+ * checksum.  A child process loads the copies, with at most 1 GiB of address space and 5 seconds of CPU time for each
+ * copy.  Copies that crash or hang are written to FOLDER.  The exit status is 1 if there was a crash, a hang or an error
+ * without a message. */
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include <signal.h>
 #include <stdio.h>
@@ -49,6 +51,7 @@ typedef struct options {
     long first, count;
     const char *keep;
     content files[most_files];
+    content architectures[most_files]; /* of files of weights; data NULL for all others */
     const char *names[most_files];
     int file_count;
 } options;
@@ -225,13 +228,26 @@ static content make_copy(const options *o, long number) {
 
 /* ---- Loading ---- */
 
-static outcome load(const content *c) {
+static leat_status load_model(const content *c, leat_error *err) {
     leat_model *model = NULL;
-    leat_error err = {0};
-    leat_status status = leat_model_load_memory(&model, c->data, c->bytes, NULL, &err);
-    if (status == LEAT_OK) status = leat_model_load_weights_memory(model, c->data, c->bytes, true, &err);
+    leat_status status = leat_model_load_memory(&model, c->data, c->bytes, NULL, err);
+    if (status == LEAT_OK) status = leat_model_load_weights_memory(model, c->data, c->bytes, true, err);
     if (status == LEAT_EFORMAT && model) status = LEAT_OK; /* a .keras file has no weights by name */
     leat_model_destroy(&model);
+    return status;
+}
+
+static leat_status load_weights(const content *architecture, const content *c, leat_error *err) {
+    leat_model *model = NULL;
+    leat_status status = leat_model_load_memory(&model, architecture->data, architecture->bytes, NULL, err);
+    if (status == LEAT_OK) status = leat_model_load_weights_memory(model, c->data, c->bytes, false, err);
+    leat_model_destroy(&model);
+    return status;
+}
+
+static outcome load(const content *architecture, const content *c) {
+    leat_error err = {0};
+    leat_status status = architecture->data ? load_weights(architecture, c, &err) : load_model(c, &err);
     LLVMFuzzerTestOneInput(c->data, c->bytes); /* reads HDF5 files that are not models */
     if (status == LEAT_OK) return LOADED;
     if (status == LEAT_EINTERNAL || err.message[0] == '\0') return WORDLESS;
@@ -248,7 +264,7 @@ static void run_child(const options *o, progress *shared) {
         content copy = make_copy(o, shared->next);
         setitimer(ITIMER_PROF, &limit, NULL);
         alarm(60 * cpu_seconds); /* for waiting that uses no CPU time */
-        ++shared->outcomes[load(&copy)];
+        ++shared->outcomes[load(&o->architectures[shared->next % o->file_count], &copy)];
         free(copy.data);
         ++shared->next;
     }
@@ -303,6 +319,15 @@ static content read_file(const char *path) {
     return out;
 }
 
+/* Reads NAME.json beside a file of weights NAME.*, if it is there; other files have no architecture. */
+static content read_architecture(const char *path) {
+    char beside[4096];
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *dot = strchr(name, '.');
+    if (!dot || strcmp(dot, ".json") == 0 || strcmp(dot, ".keras") == 0) return (content){0};
+    snprintf(beside, sizeof beside, "%.*s.json", (int)(dot - path), path);
+    return access(beside, R_OK) == 0 ? read_file(beside) : (content){0};
+}
+
 static bool parse(options *o, int argc, char **argv) {
     for (int i = 1; i < argc; ++i) {
         bool value = i + 1 < argc;
@@ -316,6 +341,7 @@ static bool parse(options *o, int argc, char **argv) {
             o->keep = argv[++i];
         else if (argv[i][0] != '-' && o->file_count < most_files) {
             o->names[o->file_count] = argv[i];
+            o->architectures[o->file_count] = read_architecture(argv[i]);
             o->files[o->file_count++] = read_file(argv[i]);
         } else
             return false;
@@ -336,6 +362,6 @@ int main(int argc, char **argv) {
     for (int i = 0; i < OUTCOMES; ++i) printf("%-24s %ld\n", outcome_names[i], shared->outcomes[i]);
     bool failed = shared->outcomes[CRASHED] || shared->outcomes[HUNG] || shared->outcomes[WORDLESS];
     munmap(shared, sizeof *shared);
-    for (int i = 0; i < o.file_count; ++i) free(o.files[i].data);
+    for (int i = 0; i < o.file_count; ++i) free(o.files[i].data), free(o.architectures[i].data);
     return failed ? 1 : 0;
 }
