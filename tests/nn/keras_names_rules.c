@@ -27,7 +27,6 @@ const names_rule names_rules[] = {
      "are "
      "recognized"},
     {"layers", "Bidirectional", "partly", "`backward_layer` only as a copy of `layer` that goes backwards"},
-    {"layers", "UpSampling2D", "partly", "nearest and bilinear; not bicubic, lanczos3, lanczos5"},
     {"layers", "RandomCrop", "partly", "only for images of the size of the crop"},
     {"layers", "Normalization", "partly", "mean and variance from the file or the configuration; no `adapt`"},
     {"layers", "add average concatenate dot maximum minimum multiply subtract", "yes",

@@ -81,6 +81,12 @@ static const refused cases[] = {
     {"Split", ", \"indices_or_sections\": 3, \"axis\": 1", TENSOR("x"), {"'it'", "equal parts"}},
     {"Einsum", ", \"subscripts\": \"bii->bi\"", TENSOR("x"), {"'it'", "bii->bi"}},
     {"Reshape", ", \"newshape\": [-1, 5]", TENSOR("x"), {"'it'", "reshape"}},
+    {"DepthToSpace", ", \"block_size\": 2", TENSOR("x"), {"'it'", "4 axes"}},
+    {"Pad",
+     ", \"pad_width\": [[0, 0], [0, 4], [0, 0]], \"mode\": \"reflect\"",
+     TENSOR("x"),
+     {"'it'", "at most 3"}},
+    {"Pad", ", \"pad_width\": 1, \"mode\": \"edge\"", TENSOR("x"), {"'it'", "\"symmetric\""}},
 };
 
 /* Each is refused with the layer's name and the reason. */
@@ -149,6 +155,11 @@ static void refuse_tf(const char *item, const char *says) {
     "{\"class_name\": \"" class_name "\", \"config\": {\"name\": \"it\", " config                            \
     "}, \"name\": \"it\", \"inbound_nodes\": [" node "]}"
 
+/* The shape of x. */
+#define SHAPE                                                                                                \
+    "{\"class_name\": \"TFOpLambda\", \"config\": {\"name\": \"s\", \"function\": \"shape\"}, "              \
+    "\"name\": \"s\", \"inbound_nodes\": [[\"x\", 0, 0, {}]]}"
+
 /* Functions of TensorFlow that leat does not have, and their arguments, are refused by name. */
 static void test_tf_refused(void **state) {
     (void)state;
@@ -157,14 +168,80 @@ static void test_tf_refused(void **state) {
                  "[\"x\", 0, 0, {\"axis\": 1, \"reverse\": true}]"),
               "'reverse'");
     refuse_tf(TF("TFOpLambda", "\"function\": \"reshape\"", "[\"x\", 0, 0, {\"shape\": [-1, -1]}]"), "shape");
+    refuse_tf(TF("TFOpLambda", "\"function\": \"image.resize\"", "[\"x\", 0, 0, {\"size\": [\"x\", 0, 0]}]"),
+              "size: leat needs numbers");
+    refuse_tf(TF("TFOpLambda", "\"function\": \"reshape\"", "[\"x\", 0, 0, {\"shape\": [\"x\", 0, 0]}]"),
+              "newshape: leat needs numbers");
+    refuse_tf(SHAPE
+              ", " TF("TFOpLambda", "\"function\": \"cast\"", "[\"s\", 0, 0, {\"dtype\": \"float32\"}]"),
+              "x.shape[1]");
+    refuse_tf(SHAPE ", " TF("TFOpLambda", "\"function\": \"math.multiply\"",
+                            "[\"x\", 0, 0, {\"y\": [\"s\", 0, 0]}]"),
+              "y: leat needs numbers");
     refuse_tf(TF("TensorFlowOpLayer", "\"constants\": {}", "[[\"x\", 0, 0, {}]]"), "TensorFlowOpLayer");
+}
+
+typedef struct translated {
+    const char *name, *arguments, *says[2];
+} translated;
+
+#define X "\"x\", 0, 0"
+
+static const translated translations[] = {
+    {"nn.depth_to_space", "\"block_size\": 2", {"\"DepthToSpace\"", "\"block_size\": 2"}},
+    {"nn.space_to_depth", "\"block_size\": 2", {"\"SpaceToDepth\"", "\"block_size\": 2"}},
+    {"image.resize",
+     "\"size\": [3, 5], \"method\": \"nearest\"",
+     {"\"Resize\"", "\"interpolation\": \"nearest\""}},
+    {"image.flip_left_right", "", {"\"Flip\"", "\"axis\": 2"}},
+    {"image.crop_to_bounding_box",
+     "\"offset_height\": 1, \"offset_width\": 2, \"target_height\": 2, \"target_width\": 1",
+     {"\"CropImages\"", "\"left_cropping\": 2"}},
+    {"nn.max_pool2d",
+     "\"ksize\": 2, \"strides\": [1, 2, 2, 1], \"padding\": \"SAME\"",
+     {"\"MaxPool\"", "\"padding\": \"same\""}},
+    {"compat.v1.pad",
+     "\"paddings\": [[0, 0], [1, 2], [0, 0], [0, 0]], \"mode\": \"REFLECT\"",
+     {"\"Pad\"", "\"mode\": \"reflect\""}},
+    {"math.squared_difference", "\"y\": 0.5", {"\"Subtract\"", "\"Square\""}},
+    {"math.sin", "", {"\"Sin\"", "\"Operation\""}},
+    {"keras.backend.batch_flatten", "", {"\"class_name\": \"Flatten\"", "\"it\""}},
+    {"ensure_shape", "\"shape\": [null, 4, 4, 8]", {"\"Copy\"", "\"it\""}},
+};
+
+/* Functions of TensorFlow become functions of keras.ops, or layers; the model is written with these. */
+static void test_tf_translated(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof translations / sizeof translations[0]; ++i) {
+        const translated *t = &translations[i];
+        char json[4096], *text = NULL;
+        leat_model *model = NULL;
+        leat_error err = {0};
+        snprintf(
+            json, sizeof json,
+            "{\"class_name\": \"Functional\", \"keras_version\": \"2.15.0\", \"config\": {\"name\": \"m\", "
+            "\"layers\": "
+            "[{\"class_name\": \"InputLayer\", \"config\": {\"batch_input_shape\": [null, 4, 4, 8], "
+            "\"dtype\": "
+            "\"float32\", \"name\": \"x\"}, \"name\": \"x\", \"inbound_nodes\": []}, {\"class_name\": "
+            "\"TFOpLambda\", "
+            "\"config\": {\"name\": \"it\", \"function\": \"%s\"}, \"name\": \"it\", \"inbound_nodes\": [[" X
+            ", {%s}]]}], \"input_layers\": [[" X "]], \"output_layers\": [[\"it\", 0, 0]]}}",
+            t->name, t->arguments);
+        if (leat_model_from_json(&model, json, &err) != LEAT_OK) fail_msg("%s: %s", t->name, err.message);
+        assert_int_equal(leat_model_to_json(model, &text, &err), LEAT_OK);
+        for (int k = 0; k < 2; ++k)
+            if (!strstr(text, t->says[k])) fail_msg("%s: %s lacks %s", t->name, text, t->says[k]);
+        leat_string_free(text);
+        leat_model_destroy(&model);
+    }
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_page),           cmocka_unit_test(test_refused),
         cmocka_unit_test(test_infinity),       cmocka_unit_test(test_tf_refused),
-        cmocka_unit_test(test_without_module),
+        cmocka_unit_test(test_without_module), cmocka_unit_test(test_tf_translated),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,6 +10,6 @@
 /* Rewrites the functions of TensorFlow in a list of layers as functions of keras.ops, in the form of current Keras, and
  * removes functions that compute only shapes.
  * Errors: LEAT_ENOTSUP with the layer, and what to do. */
-leat_status leati_translate_tf(json_t *layers, leat_error *err);
+leat_status leati_translate_tf(json_t *items, leat_error *err);
 
 #endif

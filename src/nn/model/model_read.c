@@ -255,9 +255,14 @@ static leat_status try_call(leat_model *model, int32_t member, const json_t *cal
     leati_source sources[LEATI_MAX_INPUTS];
     size_t count = json_array_size(call);
     call_arguments arguments = {0};
-    if (!json_is_array(call) || count == 0 || count > LEATI_MAX_INPUTS)
-        return leati_fail(err, LEAT_EFORMAT, "inbound_nodes: expected lists of 1 to %d tensors",
-                          LEATI_MAX_INPUTS);
+    if (!json_is_array(call) || count == 0)
+        return leati_fail(err, LEAT_EFORMAT, "inbound_nodes: expected lists of tensors");
+    if (count > LEATI_MAX_INPUTS)
+        return leati_fail(
+            err, LEAT_ENOTSUP,
+            "layer '%s': has %zu inputs, and leat's layers have at most %d; in Keras, join them in "
+            "groups of at most 32, then the groups, and save the model again",
+            leati_member_name(model, member), count, LEATI_MAX_INPUTS);
     *made = true;
     for (size_t i = 0; i < count && *made; ++i) {
         LEATI_TRY(read_source(model, json_array_get(call, i), &sources[i], made, err));

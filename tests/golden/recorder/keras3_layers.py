@@ -133,6 +133,8 @@ def later():
     one("softmax_axes", (3, 2, 4), lambda: L.Softmax(axis=[1, 3]))
     one("softmax_last_axes", (3, 2, 4), lambda: L.Softmax(axis=(-1, -2)))
     one("upsampling2d_bilinear", (3, 2, 4), lambda: L.UpSampling2D((2, 3), interpolation="bilinear"))
+    one("upsampling2d_bicubic", (3, 2, 4), lambda: L.UpSampling2D((2, 3), interpolation="bicubic"))
+    one("upsampling2d_lanczos3", (3, 2, 4), lambda: L.UpSampling2D(2, interpolation="lanczos3"))
     one("zeropadding1d_first", (4, 3), lambda: L.ZeroPadding1D((1, 2), data_format="channels_first"))
     one("activityregularization", (4,), lambda: L.ActivityRegularization(0.02, 0.03))
 

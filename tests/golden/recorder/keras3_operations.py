@@ -133,7 +133,24 @@ def patches():
     one("patches_volume", lambda x: ops.image.extract_patches_3d(x, (2, 1, 2), strides=(1, 2, 1)), (3, 4, 3, 2))
 
 
+def images():
+    """Images of other sizes, blocks of pixels as channels, borders, shades of gray."""
+    one("blocks", lambda x: [ops.nn.depth_to_space(x, 2), ops.nn.space_to_depth(x, 2)], (4, 6, 8))
+    one("blocks_first", lambda x: [ops.nn.depth_to_space(x, 2, data_format="channels_first"),
+                                   ops.nn.space_to_depth(x, 3, data_format="channels_first")], (4, 3, 6))
+    one("resize", lambda x: [ops.image.resize(x, (6, 5)), ops.image.resize(x, (2, 3), interpolation="nearest"),
+                             ops.image.resize(x, (5, 7), interpolation="bicubic"), ops.image.resize(x, (2, 2), antialias=True)],
+        (4, 3, 2))
+    one("borders", lambda x: [ops.image.pad_images(x, 1, 2, target_height=7, target_width=6),
+                              ops.image.pad_images(x, 0, 1, bottom_padding=2, right_padding=0),
+                              ops.image.crop_images(x, 1, 0, target_height=2, target_width=2),
+                              ops.image.crop_images(x, bottom_cropping=1, right_cropping=1, target_height=2, target_width=1)], (4, 3, 2))
+    one("gray", lambda x: [ops.image.rgb_to_grayscale(x), ops.image.rgb_to_grayscale(x[..., 1:2])], (4, 3, 3))
+    one("pad_mirrored", lambda x: [ops.pad(x, [[0, 0], [2, 1], [0, 2], [0, 0]], mode="reflect"),
+                                   ops.pad(x, [[0, 0], [4, 0], [1, 3], [0, 1]], mode="symmetric")], (4, 3, 2))
+
+
 def run():
     """Records all cases of this module."""
-    for part in (arithmetic, moves, reductions, products, activations, patches):
+    for part in (arithmetic, moves, reductions, products, activations, patches, images):
         part()

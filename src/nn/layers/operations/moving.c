@@ -404,28 +404,58 @@ static void lower_tile(leati_operands *o) {
     o->outputs[0] = x;
 }
 
-static void lower_pad(leati_operands *o) {
-    leati_value x = leati_operand(o, "x");
-    const leati_desc desc = desc_of(o, x);
-    const json_t *list = leati_operand_json(o, "pad_width");
-    int64_t before[LEAT_MAX_RANK] = {0}, after[LEAT_MAX_RANK] = {0};
-    double value = 0;
-    (void)leati_operand_number(o, "constant_values", &value);
-    bool constant = strcmp(leati_operand_text(o, "mode", "constant"), "constant") == 0;
-    bool pairs = json_is_array(json_array_get(list, 0)), fits = constant;
-    for (int i = 0; i < desc.rank; ++i) {
+/* Reads how many elements to add to each axis: one number, one pair, or a pair for each axis. */
+static bool read_widths(const json_t *list, int rank, int64_t *before, int64_t *after) {
+    bool pairs = json_is_array(json_array_get(list, 0));
+    for (int i = 0; i < rank; ++i) {
         const json_t *pair = !pairs                       ? list
                              : json_array_size(list) == 1 ? json_array_get(list, 0)
                                                           : json_array_get(list, (size_t)i);
         const json_t *a = json_is_array(pair) ? json_array_get(pair, 0) : pair;
         const json_t *b = json_is_array(pair) ? json_array_get(pair, 1) : pair;
-        fits = fits && json_is_integer(a) && json_is_integer(b);
+        if (!json_is_integer(a) || !json_is_integer(b)) return false;
         before[i] = (int64_t)json_integer_value(a);
         after[i] = (int64_t)json_integer_value(b);
     }
-    o->outputs[0] = fits ? leati_pad(o->g, x, before, after, (float)value)
-                         : leati_operand_fail(o, LEAT_ENOTSUP,
-                                              "expected mode \"constant\" and two numbers for each axis");
+    return true;
+}
+
+/* Adds mirrored elements to an axis; `skip` is 1 if the first and the last element are the mirrors themselves. */
+static leati_value mirrored(leati_operands *o, leati_value x, int axis, int64_t skip, int64_t before,
+                            int64_t after) {
+    int64_t length = desc_of(o, x).shape[axis], most = length - skip;
+    leati_value parts[3];
+    int count = 0;
+    if (before < 0 || after < 0 || before > most || after > most)
+        return leati_operand_fail(o, LEAT_ESHAPE,
+                                  "pad_width: axis %d of length %lld can be mirrored by at most %lld", axis,
+                                  (long long)length, (long long)most);
+    if (before > 0) parts[count++] = leati_reverse(o->g, leati_slice_axis(o->g, x, axis, skip, before), axis);
+    parts[count++] = x;
+    if (after > 0)
+        parts[count++] =
+            leati_reverse(o->g, leati_slice_axis(o->g, x, axis, length - skip - after, after), axis);
+    return count == 1 ? x : leati_concat(o->g, count, parts, axis);
+}
+
+static void lower_pad(leati_operands *o) {
+    leati_value x = leati_operand(o, "x");
+    int rank = desc_of(o, x).rank;
+    int64_t before[LEAT_MAX_RANK] = {0}, after[LEAT_MAX_RANK] = {0};
+    double value = 0;
+    (void)leati_operand_number(o, "constant_values", &value);
+    const char *mode = leati_operand_text(o, "mode", "constant");
+    bool constant = strcmp(mode, "constant") == 0, reflect = strcmp(mode, "reflect") == 0;
+    if (!read_widths(leati_operand_json(o, "pad_width"), rank, before, after) ||
+        (!constant && !reflect && strcmp(mode, "symmetric") != 0)) {
+        o->outputs[0] =
+            leati_operand_fail(o, LEAT_ENOTSUP,
+                               "expected mode \"constant\", \"reflect\" or \"symmetric\", and two numbers "
+                               "for each axis");
+        return;
+    }
+    for (int i = 0; i < rank && !constant; ++i) x = mirrored(o, x, i, reflect ? 1 : 0, before[i], after[i]);
+    o->outputs[0] = constant ? leati_pad(o->g, x, before, after, (float)value) : x;
 }
 
 /* Takes elements of an axis by their indices, which may be negative if they are constant. */

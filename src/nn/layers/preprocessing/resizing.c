@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "nn/layers/operations/operations.h"
-#include "nn/layers/preprocessing/resample.h"
+#include "nn/layers/operations/resample.h"
 #include "nn/layers/spatial.h"
 #include "nn/layers/types.h"
 

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* UpSampling over 1 to 3 spatial axes: repeats each element, or interpolates an image bilinearly, like TensorFlow
- * 2.1, or with half-pixel centers, like current Keras.  Source: keras.layers.UpSampling1D to 3D. */
+ * 2.1, or with half-pixel centers, like current Keras, which also has other interpolations.  Source:
+ * keras.layers.UpSampling1D to 3D. */
 #include "base/error.h"
+#include "nn/layers/operations/resample.h"
 #include "nn/layers/spatial.h"
 #include "nn/layers/types.h"
 
-enum { NEAREST, BILINEAR };
-static const char *const interpolations[] = {"nearest", "bilinear", NULL};
+/* In the order of leati_interpolations, without "area". */
+static const char *const interpolations[] = {"bilinear", "nearest", "bicubic", "lanczos3", "lanczos5", NULL};
 
 typedef struct config {
     leati_ints size;
@@ -54,16 +56,27 @@ static leat_status infer(const leati_layer *layer, int input_count, const leati_
     return LEAT_OK;
 }
 
+/* Interpolates with the kernels of Resizing. */
+static leati_value resized(leati_graph *g, leati_value x, const config *c) {
+    const int64_t *dims = leati_graph_desc(g, x)->shape;
+    const leati_resize resize = {.interpolation = c->interpolation,
+                                 .height = dims[1] * c->size.values[0],
+                                 .width = dims[2] * c->size.values[1]};
+    return leati_resize_image(g, x, &resize);
+}
+
 static void lower(const leati_layer *layer, leati_lowering *lowering, int input_count,
                   const leati_value *inputs, leati_value *outputs) {
     const config *c = layer->config;
-    leati_attrs attrs = {.resample = {.linear = c->interpolation == BILINEAR,
-                                      .halved = c->as_keras3 && c->interpolation == BILINEAR,
-                                      .spatial = c->size.count}};
+    bool linear = c->size.count == 2 && c->interpolation == LEATI_RESIZE_BILINEAR;
+    bool own = c->size.count != 2 || linear || c->interpolation == LEATI_RESIZE_NEAREST;
+    leati_attrs attrs = {
+        .resample = {.linear = linear, .halved = c->as_keras3 && linear, .spatial = c->size.count}};
     leati_value x = leati_image_value(lowering->graph, inputs[0], c->data_format);
     (void)input_count;
     for (int i = 0; i < c->size.count; ++i) attrs.resample.factor[i] = c->size.values[i];
-    leati_value y = leati_graph_node(lowering->graph, LEATI_OP_RESAMPLE, &attrs, 1, &x, NULL);
+    leati_value y = own ? leati_graph_node(lowering->graph, LEATI_OP_RESAMPLE, &attrs, 1, &x, NULL)
+                        : resized(lowering->graph, x, c);
     outputs[0] = leati_image_value_back(lowering->graph, y, c->data_format);
 }
 

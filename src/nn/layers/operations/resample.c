@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The matrices of tf.image.resize, row by row, and their products with an image.  Room: nn. */
-#include "nn/layers/preprocessing/resample.h"
+#include "nn/layers/operations/resample.h"
 
 #include <float.h>
 #include <math.h>

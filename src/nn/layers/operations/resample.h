@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Images of another size, as tf.image.resize makes them: one product with a constant matrix for each axis. */
-#ifndef LEATI_NN_LAYERS_PREPROCESSING_RESAMPLE_H
-#define LEATI_NN_LAYERS_PREPROCESSING_RESAMPLE_H
+#ifndef LEATI_NN_LAYERS_OPERATIONS_RESAMPLE_H
+#define LEATI_NN_LAYERS_OPERATIONS_RESAMPLE_H
 
 #include <stdbool.h>
 
