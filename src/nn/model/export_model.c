@@ -309,7 +309,9 @@ static json_t *build_config(const leat_model *model, const leati_member *member,
 bool leati_add_attention_shapes(const leat_model *model, const leati_member *member, json_t *item) {
     const bool separate =
         member->layer && member->call_count > 0 && style_of(member->layer) == ARGUMENTS_SEPARATE;
-    return !separate || json_object_set_new(item, "build_config", build_config(model, member)) == 0;
+    return !separate ||
+           json_object_set_new(item, "build_config",
+                               build_config(model, member, json_object_get(item, "config"))) == 0;
 }
 
 /* ---- Models ---- */
