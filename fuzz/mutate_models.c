@@ -6,11 +6,11 @@
  * usage: mutate_models [--seed N] [--first N] [--count N] [--keep FOLDER] FILE...
  *
  * The files are .h5, .keras, .json, .weights.h5 and .safetensors files.  If the architecture NAME.json lies beside
- * NAME.h5, NAME.weights.h5 or NAME.safetensors, the copies are read as weights of that model.  Half of the mutations of
- * a .keras file change the content of one member and repair its checksum, so that they reach the parsers behind the
+ * NAME.h5, NAME.weights.h5 or NAME.safetensors, the copies are read as weights of that model.  Half of the mutations
+ * of a .keras file change the content of one member and repair its checksum, so that they reach the parsers behind the
  * checksum.  A child process loads the copies, with at most 1 GiB of address space and 5 seconds of CPU time for each
- * copy.  Copies that crash or hang are written to FOLDER.  The exit status is 1 if there was a crash, a hang or an error
- * without a message. */
+ * copy.  Copies that crash or hang are written to FOLDER.  The exit status is 1 if there was a crash, a hang or an
+ * error without a message. */
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include <signal.h>
 #include <stdio.h>

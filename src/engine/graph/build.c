@@ -90,8 +90,8 @@ static leati_value either(leati_graph *g, leati_value condition, leati_value a, 
     return leati_add(g, leati_mul(g, condition, a), leati_mul(g, leati_linear(g, condition, -1, 1), b));
 }
 
-/* Divides the smaller coordinate by the larger one, so that the arcus tangent has an argument from -1 to 1: atan(y / x),
- * or pi / 2 - atan(x / y), with half a turn or the sign added that the quadrant needs. */
+/* Divides the smaller coordinate by the larger one, so that the arc tangent has an argument from -1 to 1: atan(y / x),
+ * or pi / 2 - atan(x / y), plus what the quadrant needs. */
 leati_value leati_angle_of(leati_graph *g, leati_value y, leati_value x) {
     static const float half_turn = 3.14159265358979324f;
     const leati_value zero = leati_scalar(g, 0);

@@ -35,7 +35,8 @@ static bool is_attention(const json_t *item) {
     return takes_arguments(item) || strcmp(name, "Attention") == 0 || strcmp(name, "AdditiveAttention") == 0;
 }
 
-/* Moves the second input of a call, if there is one, to the arguments: ["value", 0, 0], without arguments of its own. */
+/* Moves the second input of a call, if there is one, to the arguments: ["value", 0, 0], without arguments of its
+ * own. */
 static bool move_to_arguments(json_t *call, const char *name, json_t *arguments) {
     json_t *input = json_array_get(call, 1), *tensor = json_array();
     if (!input) {

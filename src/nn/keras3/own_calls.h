@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls of attention layers in .h5 files and JSON in the form of Keras 2: query, value, key and mask are inputs of leat's
- * layer and arguments of tf.keras's call; whether to use a causal mask, and to return the scores, are keys of leat's
- * layer and arguments there, too.  Room: nn. */
+/* Calls of attention layers in .h5 files and JSON in the form of Keras 2: query, value, key and mask are inputs of
+ * leat's layer and arguments of tf.keras's call; whether to use a causal mask, and to return the scores, are keys of
+ * leat's layer and arguments there, too.  Room: nn. */
 #ifndef LEATI_NN_KERAS3_OWN_CALLS_H
 #define LEATI_NN_KERAS3_OWN_CALLS_H
 
@@ -13,7 +13,8 @@
  * tf.keras does not have into `kept`.  Other items stay as they are.  Errors: LEAT_ENOMEM. */
 leat_status leati_own_calls_set_aside(json_t *item, json_t *kept, leat_error *err);
 
-/* Reverses it; calls that have leat's form, as in files of older versions of leat, stay as they are.  Errors: LEAT_ENOMEM. */
+/* Reverses it; calls that have leat's form, as in files of older versions of leat, stay as they are.
+ * Errors: LEAT_ENOMEM. */
 leat_status leati_own_calls_restore(json_t *item, const json_t *kept, leat_error *err);
 
 #endif
