@@ -627,7 +627,7 @@ class Figures(unittest.TestCase):
                 self.assertEqual(len(list(feed)), 20)
             with open(path) as file:
                 events = json.load(file)
-            self.assertIn("leat-worker/0", json.dumps(events))
+            self.assertIn("leat-worker/", json.dumps(events))  # on a busy machine one worker may make all batches
             self.assertGreaterEqual(json.dumps(events).count('"made"'), 15)
             with self.assertRaisesRegex(leat.Error, "folder"):
                 leat.Feed(data_sets.Batches(), trace=os.path.join(folder, "no folder", "trace"))
