@@ -28,8 +28,8 @@ typedef struct leati_import_size {
 /* Says which axes of an output of a layer make one axis of a tensor of the graph: their product, in this order; none
  * for an axis of length 1. */
 typedef struct leati_view_axis {
-    int8_t count;
-    int8_t stored[LEAT_MAX_RANK];
+    int32_t count;
+    int32_t stored[LEAT_MAX_RANK];
 } leati_view_axis;
 
 /* An output of a layer as a tensor of the graph.  Each axis of the output is part of exactly one axis of the tensor;

@@ -122,7 +122,7 @@ leati_view leati_import_spread(leati_import *x, const leati_import_tensor *tenso
     perm[count++] = batch;
     for (int i = 0; i < tensor->rank; ++i)
         if (i != batch) perm[count++] = i;
-    for (int i = 0; i < tensor->rank; ++i) view.axes[perm[i]] = (leati_view_axis){1, {(int8_t)i}};
+    for (int i = 0; i < tensor->rank; ++i) view.axes[perm[i]] = (leati_view_axis){1, {i}};
     json_t *operand = leati_import_operand(x, tensor, &view);
     json_t *args = operand ? json_pack("[o, o]", leati_import_argument(0), operand) : NULL;
     return leati_view_with(x, &view, leati_import_operation(x, "Add", args, NULL, 1, &view.source));

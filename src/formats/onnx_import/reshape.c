@@ -14,7 +14,7 @@ typedef struct parts {
     int64_t lengths[LEAT_MAX_RANK][LEAT_MAX_RANK];
     /* The axes of the new tensor: pairs of a stored axis and a part of it. */
     int axis_count[LEAT_MAX_RANK];
-    int8_t axes[LEAT_MAX_RANK][LEAT_MAX_RANK][2];
+    int32_t axes[LEAT_MAX_RANK][LEAT_MAX_RANK][2];
     int at;       /* the next stored axis in order */
     int64_t rest; /* what is left of its length; 0: all of it */
 } parts;
@@ -23,8 +23,8 @@ static bool take(parts *p, int axis, int stored, int64_t length) {
     const int part = p->part_count[stored]++, place = p->axis_count[axis]++;
     if (part >= LEAT_MAX_RANK || place >= LEAT_MAX_RANK) return false;
     p->lengths[stored][part] = length;
-    p->axes[axis][place][0] = (int8_t)stored;
-    p->axes[axis][place][1] = (int8_t)part;
+    p->axes[axis][place][0] = stored;
+    p->axes[axis][place][1] = part;
     return true;
 }
 
@@ -83,9 +83,9 @@ static leati_view view_of(leati_import *x, const parts *p, const leati_view *fro
         }
     }
     for (int i = 0; i < rank; ++i) {
-        out.axes[i].count = (int8_t)p->axis_count[i];
+        out.axes[i].count = p->axis_count[i];
         for (int k = 0; k < p->axis_count[i]; ++k)
-            out.axes[i].stored[k] = (int8_t)(first[p->axes[i][k][0]] + p->axes[i][k][1]);
+            out.axes[i].stored[k] = (first[p->axes[i][k][0]] + p->axes[i][k][1]);
     }
     return leati_view_with(x, &out, leati_import_to_shape(x, from->source, &shape));
 }

@@ -184,7 +184,7 @@ static void read_embedding(leati_import *x, leati_import_value *table, leati_imp
                                (json_int_t)rows->dims[1]);
     const leati_source source = leati_import_weighted(x, "Embedding", config, 1, &view.source, 1, &weight);
     leati_view out = view;
-    out.axes[out.rank++] = (leati_view_axis){1, {(int8_t)view.shape.rank}};
+    out.axes[out.rank++] = (leati_view_axis){1, {view.shape.rank}};
     out = leati_view_with(x, &out, source);
     leati_import_value *made = leati_import_set(x, 0, &out);
     if (made) made->type = table->type;
@@ -258,7 +258,7 @@ static void read_one_hot(leati_import *x) {
         leati_import_operation(x, "OneHot", json_pack("[o]", leati_import_argument(0)), options, 1,
                                &view.source);
     leati_view out = view;
-    out.axes[out.rank++] = (leati_view_axis){1, {(int8_t)view.shape.rank}};
+    out.axes[out.rank++] = (leati_view_axis){1, {view.shape.rank}};
     out = leati_view_with(x, &out, source);
     if (on - off != 1) out = leati_import_with_number(x, "Multiply", &out, on - off, false);
     if (off != 0) out = leati_import_with_number(x, "Add", &out, off, false);

@@ -45,7 +45,7 @@ leati_view leati_view_of(const leati_import *x, leati_source source) {
     leati_view view = {.source = source};
     if (leati_import_ok(x)) view.shape = leati_network_shape(x->model, &source);
     view.rank = view.shape.rank;
-    for (int i = 0; i < view.rank; ++i) view.axes[i] = (leati_view_axis){1, {(int8_t)i}};
+    for (int i = 0; i < view.rank; ++i) view.axes[i] = (leati_view_axis){1, {i}};
     return view;
 }
 
@@ -131,7 +131,7 @@ leati_view leati_import_settle_view(leati_import *x, const leati_view *view, con
     for (int k = 0; k < view->axes[batch].count; ++k) {
         const int stored = view->axes[batch].stored[k];
         if (is_idle(view, stored)) continue;
-        out.axes[batch].stored[out.axes[batch].count++] = stored == 0 ? 0 : (int8_t)shape.rank;
+        out.axes[batch].stored[out.axes[batch].count++] = stored == 0 ? 0 : shape.rank;
         if (stored != 0) shape.dims[shape.rank++] = view->shape.dims[stored];
     }
     if (shape.rank + view->rank - 1 > LEAT_MAX_RANK) {
@@ -140,7 +140,7 @@ leati_view leati_import_settle_view(leati_import *x, const leati_view *view, con
     }
     for (int i = 0; i + 1 < view->rank; ++i) {
         const leati_import_size size = leati_view_size(view, order[i]);
-        out.axes[order[i]] = (leati_view_axis){1, {(int8_t)shape.rank}};
+        out.axes[order[i]] = (leati_view_axis){1, {shape.rank}};
         shape.dims[shape.rank++] = size.open ? -1 : size.count;
     }
     const leati_source source = leati_import_to_shape(x, leati_import_permute(x, view->source, perm), &shape);

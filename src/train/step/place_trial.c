@@ -25,7 +25,7 @@ double leati_place_trial_mean(const leati_place_trial *trial, bool on_host) {
     double sum = 0;
     for (int i = 0; i < LEATI_TRIAL_TURNS; ++i)
         if (turn_is_on_host[i] == on_host) sum += trial->mean_ns[i];
-    return sum / (LEATI_TRIAL_TURNS / 2);
+    return 2 * sum / LEATI_TRIAL_TURNS;
 }
 
 bool leati_place_trial_add(leati_place_trial *trial, int64_t queue, int64_t ns) {

@@ -71,7 +71,8 @@ typedef struct scale {
 /* Rounds as Keras does: the exponent and the power are floats. */
 static float timescale(int64_t index, const void *user) {
     const scale *s = user;
-    return powf(s->frequency, (float)(2 * (index / 2)) / s->features);
+    const int64_t even = index - index % 2;
+    return powf(s->frequency, (float)even / s->features);
 }
 
 static float position(int64_t index, const void *user) {
