@@ -138,6 +138,7 @@ typedef struct leat_feed_options {
      *  since other ranks would not know what is skipped.  With parts the batches are not dealt to ranks: world is 1.
      *  0 (default): whole batches. */
     int parts, first_part, end_part;
+    int32_t reserved; /* 0 */
 } leat_feed_options;
 
 /** The position of a batch in the stream.  Frozen. */

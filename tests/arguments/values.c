@@ -326,6 +326,7 @@ static const rule objects[] = {
     {"int64_t *", "height", "leat_augment_output", IN(steps_done)},
     {"int64_t *", "width", "leat_augment_output", IN(strides)},
     {"int64_t *", "sizes", "leat_source_note_sizes", IN(strides)},
+    {"int64_t *", "first", "leat_feed_whole", IN(steps_done)},
     {"bool *", "is_float", NULL, IN(more)},
     {"const void *", "data", "leat_picture_decode", IN(pixels)},
     {"bool *", NULL, NULL, IN(more)},
