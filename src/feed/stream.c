@@ -68,8 +68,11 @@ leat_status leati_stream_start_pass(leat_feed *feed, int64_t pass, leat_error *e
     leati_order_rule *rule = &feed->service.rule;
     int64_t length = sequence->next ? LEAT_LENGTH_INFINITE : sequence->length(sequence->user);
     LEATI_TRY(check_length(feed, pass, length, err));
-    if (length == LEAT_LENGTH_INFINITE) rule->shuffle = LEAT_SHUFFLE_NONE;
-    rule->by_samples = rule->by_samples && length != LEAT_LENGTH_INFINITE;
+    /* Workers read the rule while later passes start; a sequence without end has a single pass. */
+    if (length == LEAT_LENGTH_INFINITE) {
+        rule->shuffle = LEAT_SHUFFLE_NONE;
+        rule->by_samples = false;
+    }
     const bool needs_samples = rule->by_samples || feed->service.parts > 0;
     feed->samples = needs_samples ? sequence->samples(sequence->user) : 0;
     feed->pass_samples = count_samples(&feed->service, length);
