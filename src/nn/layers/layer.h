@@ -79,6 +79,7 @@ typedef struct leati_lowering {
     leati_norms norms; /* which normalizations compute statistics over all ranks */
     /* The samples of the batch and of this part of it; 0: the batch is whole. */
     int64_t whole_batch, part_batch;
+    int64_t first_sample;   /* of a part: its place in the batch, if the model has states */
     bool takes_masks;       /* set by lower: the inputs have no masks for the calls that follow */
     leati_value losses[64]; /* scalars that regularizers and layers add to the loss */
     int32_t loss_count;

@@ -20,7 +20,19 @@ leati_value leati_layer_weight(const leati_layer *layer, const leati_lowering *l
 leati_value leati_layer_state(const leati_layer *layer, const leati_lowering *lowering, int index) {
     for (; layer->outer; layer = layer->outer) index += layer->first_outer_state;
     const leati_state *state = &layer->states[index];
-    return leati_graph_state(lowering->graph, LEATI_SLAB_STATES, state->offset_bytes, &state->desc);
+    leati_desc desc = state->desc;
+    size_t offset = state->offset_bytes;
+    if (lowering->whole_batch > 0) { /* the rows of the part's samples */
+        const int64_t rows = desc.shape[0] / lowering->whole_batch;
+        if (rows * lowering->whole_batch != desc.shape[0])
+            return leati_graph_fail(lowering->graph, LEAT_ENOTSUP,
+                                    "a state has %lld rows, which %lld samples do not have in equal numbers: "
+                                    "such a layer is not supported with several ranks",
+                                    (long long)desc.shape[0], (long long)lowering->whole_batch);
+        offset += leati_desc_bytes(&desc) / (size_t)lowering->whole_batch * (size_t)lowering->first_sample;
+        desc.shape[0] = rows * lowering->part_batch;
+    }
+    return leati_graph_state(lowering->graph, LEATI_SLAB_STATES, offset, &desc);
 }
 
 bool leati_lowering_trains(const leati_lowering *lowering, const leati_layer *layer) {

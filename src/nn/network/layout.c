@@ -159,7 +159,8 @@ static leat_status allocate(finder *f, leati_weights *out, leat_error *err) {
     out->entries = leati_calloc(count, sizeof *out->entries);
     out->names = leati_calloc(count, sizeof *out->names);
     out->order = leati_calloc(count, sizeof *out->order);
-    out->lent = leati_calloc(1, sizeof *out->lent);
+    out->lent = leati_calloc(2, sizeof *out->lent);
+    if (out->lent) out->states_lent = out->lent + 1;
     out->slab[LEATI_SLAB_WEIGHTS] = leati_calloc_aligned(out->bytes ? out->bytes : 1);
     if (out->state_bytes > 0) out->slab[LEATI_SLAB_STATES] = leati_calloc_aligned(out->state_bytes);
     if (!out->entries || !out->names || !out->order || !out->lent || !out->slab[LEATI_SLAB_WEIGHTS] ||

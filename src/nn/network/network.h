@@ -98,6 +98,7 @@ struct leat_model {
     uint64_t seed;
     int64_t iterations;         /* training steps so far: the optimizer's counter */
     uint64_t weights_version;   /* counts changes of weights: leati_model_weights_changed */
+    uint64_t states_version;    /* counts calls of leat_model_reset_states */
     uint64_t version;           /* changes when older plans become invalid: compile, trainable, ... */
     atomic_int holders;         /* the number of predictors; the last of them or the owner frees the model */
     atomic_bool stop_requested; /* leat_model_stop_training */
@@ -223,5 +224,12 @@ size_t leati_states_bytes(const leat_model *model);
 void leati_states_move(leat_model *model, void *slab);
 /* Returns the batch size that the stateful layers were built for; -1 if there is none. */
 int64_t leati_model_stateful_batch(const leat_model *model);
+/* Copies the states of `count` samples, from number `first` of a batch of `batch` samples on, to `packed`, which has all
+ * states of one sample behind those of the sample before; leati_states_unpack copies them back.  leati_states_width
+ * returns the bytes of one sample. */
+size_t leati_states_width(const leat_model *model, int64_t batch);
+void leati_states_pack(const leat_model *model, int64_t batch, int64_t first, int64_t count, void *packed);
+void leati_states_unpack(const leat_model *model, int64_t batch, int64_t first, int64_t count,
+                         const void *packed);
 
 #endif

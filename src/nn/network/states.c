@@ -56,8 +56,67 @@ int64_t leati_model_stateful_batch(const leat_model *model) {
     return -1;
 }
 
+/* ---- States of some samples ---- */
+
+typedef struct samples {
+    char *slab;
+    int64_t batch, first, count;
+    char *packed;
+    size_t width; /* bytes of a sample in `packed` */
+    bool unpacks; /* copies to the slab */
+} samples;
+
+/* Copies the states of a model, whose first one is at `at` of each sample; returns where the next one is. */
+static size_t copy_samples(const leat_model *model, const samples *s, size_t at) {
+    for (int32_t i = 0; i < model->member_count; ++i) {
+        const leati_layer *layer = model->members[i].layer;
+        const leat_model *inner = leati_member_model(&model->members[i]);
+        if (inner) at = copy_samples(inner, s, at);
+        for (int32_t j = 0; layer && j < layer->state_count; ++j) {
+            const size_t bytes = leati_desc_bytes(&layer->states[j].desc) / (size_t)s->batch;
+            char *state = s->slab ? s->slab + layer->states[j].offset_bytes : NULL;
+            for (int64_t k = 0; k < s->count; ++k) {
+                char *in_slab = state + (size_t)(s->first + k) * bytes,
+                     *in_sample = s->packed + (size_t)k * s->width + at;
+                memcpy(s->unpacks ? in_slab : in_sample, s->unpacks ? in_sample : in_slab, bytes);
+            }
+            at += bytes;
+        }
+    }
+    return at;
+}
+
+size_t leati_states_width(const leat_model *model, int64_t batch) {
+    return copy_samples(model, &(samples){.batch = batch}, 0);
+}
+
+void leati_states_pack(const leat_model *model, int64_t batch, int64_t first, int64_t count, void *packed) {
+    const samples s = {leati_weights_slab(&model->weights, LEATI_SLAB_STATES),
+                       batch,
+                       first,
+                       count,
+                       packed,
+                       leati_states_width(model, batch),
+                       false};
+    copy_samples(model, &s, 0);
+}
+
+void leati_states_unpack(const leat_model *model, int64_t batch, int64_t first, int64_t count,
+                         const void *packed) {
+    const samples s = {leati_weights_slab(&model->weights, LEATI_SLAB_STATES),
+                       batch,
+                       first,
+                       count,
+                       (char *)(uintptr_t)packed,
+                       leati_states_width(model, batch),
+                       true};
+    copy_samples(model, &s, 0);
+    leati_weights_changed(&model->weights, LEATI_SLAB_STATES);
+}
+
 void leat_model_reset_states(leat_model *model) {
     if (!model || model->weights.state_bytes == 0) return;
+    ++model->states_version;
     memset(leati_weights_slab(&model->weights, LEATI_SLAB_STATES), 0, model->weights.state_bytes);
     leati_weights_changed(&model->weights, LEATI_SLAB_STATES);
 }
@@ -80,6 +139,7 @@ leat_tensor leat_model_state(const leat_model *model, const char *layer, int ind
     const leati_state *state = &found->states[index];
     char *slab = leati_weights_slab(&model->weights, LEATI_SLAB_STATES);
     leati_weights_changed(&model->weights, LEATI_SLAB_STATES); /* the caller may write to the view */
+    if (model->weights.states_lent) *model->weights.states_lent = true;
     return leat_tensor_view(LEAT_F32, state->desc.rank, state->desc.shape, slab + state->offset_bytes);
 }
 

@@ -46,10 +46,11 @@ static leati_value with_last_dimension(context *c, leati_value x, int rank) {
 }
 
 static leat_status input_mismatch(const context *c, int input, const leati_shape *expected, leat_error *err) {
-    const leati_desc *given = &c->spec->inputs[input];
+    leati_desc given = c->spec->inputs[input];
     const long long batch = (long long)expected->dims[0];
     char want[SHAPE_TEXT_BYTES], got[SHAPE_TEXT_BYTES], hint[160] = "";
-    if (batch > 0 && given->rank > 0 && given->shape[0] != expected->dims[0])
+    if (given.rank > 0 && c->spec->whole_batch > 0) given.shape[0] = c->spec->whole_batch;
+    if (batch > 0 && given.rank > 0 && given.shape[0] != expected->dims[0])
         snprintf(
             hint, sizeof hint,
             ": the model has a fixed batch size: use --batch-size %lld (batch_size in C) and a multiple of "
@@ -58,7 +59,7 @@ static leat_status input_mismatch(const context *c, int input, const leati_shape
     return leati_fail(err, LEAT_ESHAPE, "input '%s': expected shape %s, received %s%s",
                       leati_model_input_name(c->model, input),
                       leati_shape_text(want, sizeof(want), expected->rank, expected->dims),
-                      leati_shape_text(got, sizeof(got), given->rank, given->shape), hint);
+                      leati_shape_text(got, sizeof(got), given.rank, given.shape), hint);
 }
 
 /* True if only layers that need all digits of integers read the input; such an input is not converted to f32. */
@@ -93,10 +94,13 @@ leat_status leati_step_bind_inputs(context *c, leati_value *inputs, leat_error *
     }
     for (int i = 0; i < c->spec->input_count; ++i) {
         const leati_desc *given = &c->spec->inputs[i];
-        leati_shape expected = leati_model_input_shape(c->model, i);
-        if (c->carry) expected.dims[0] = -1;
+        const leati_shape declared = leati_model_input_shape(c->model, i);
+        leati_shape expected = declared;
+        if (c->carry || declared.dims[0] == c->spec->whole_batch) expected.dims[0] = -1;
         if (c->carry && c->sequence[i]) expected.dims[1] = -1;
-        if (!fits(given, expected.rank, expected.dims)) return input_mismatch(c, i, &expected, err);
+        if (c->spec->whole_batch > 0 && declared.dims[0] > 0 && declared.dims[0] != c->spec->whole_batch)
+            return input_mismatch(c, i, &declared, err);
+        if (!fits(given, expected.rank, expected.dims)) return input_mismatch(c, i, &declared, err);
         inputs[i] = bind_input(c, i, expected.rank);
     }
     return LEAT_OK;
@@ -399,6 +403,7 @@ static leat_status build(context *c, leat_error *err) {
                                .norms = c->spec->norms,
                                .whole_batch = c->spec->whole_batch,
                                .part_batch = c->spec->inputs[0].shape[0],
+                               .first_sample = c->spec->first_sample,
                                .carry = c->carry};
     c->totals = (leati_totals){.collects = c->spec->part_of_step == LEATI_STEP_TOTALS,
                                .samples = c->spec->inputs[0].shape[0],

@@ -44,7 +44,8 @@ typedef struct leati_mirror {
  * slabs; the offsets of the weights of nested models point into the same slabs. */
 typedef struct leati_weights {
     size_t bytes, trainable_bytes;
-    bool *lent; /* the caller has a view of the weights, and may write through the view at any time */
+    bool *lent;        /* the caller has a view of the weights, and may write through the view at any time */
+    bool *states_lent; /* the same for the states: the element behind that of the weights */
     void *slab[LEATI_SLAB_COUNT];  /* host memory: leati_weights_slab returns it with the newest values */
     void *slots[LEATI_SLAB_COUNT]; /* the allocations in which the slabs of the optimizer's slots lie */
     leati_mirror *mirror;          /* borrowed; NULL: no device has a copy */

@@ -24,8 +24,8 @@ leat_status leati_share_slab(leat_dist *dist, leat_model *model, leati_slab slab
 /* What a rank tells after a hook.  Of rank 0 all members count, of the others only status and requested. */
 typedef struct news {
     double rate;
-    uint64_t version; /* of the weights */
-    int32_t status, requested, stop, on_request, lent;
+    uint64_t version, states; /* versions of the weights and of the states of layers */
+    int32_t status, requested, stop, on_request, lent, states_lent;
     char reason[128];
 } news;
 
@@ -37,7 +37,9 @@ static news news_of(const leat_training *training, leat_status status) {
                  .requested = atomic_load_explicit(&model->stop_requested, memory_order_relaxed),
                  .stop = training->stop,
                  .on_request = training->stopped_on_request,
-                 .lent = *model->weights.lent};
+                 .lent = *model->weights.lent,
+                 .states = model->states_version,
+                 .states_lent = *model->weights.states_lent};
     snprintf(mine.reason, sizeof mine.reason, "%s", training->stop_reason);
     return mine;
 }
@@ -55,7 +57,7 @@ static void apply(leat_training *training, const news *told) {
 
 /* Copies the weights of rank 0 if a hook has changed them there: their version then differs from that of the last
  * hook, or the program has a view through which it may have written. */
-static leat_status share_changes(leat_training *training, const news *told, leat_error *err) {
+static leat_status share_weights(leat_training *training, const news *told, leat_error *err) {
     leat_model *model = training->model;
     bool changed = told->lent || told->version != training->synced_version;
     training->synced_version = told->version;
@@ -65,6 +67,17 @@ static leat_status share_changes(leat_training *training, const news *told, leat
         leati_share_slab(training->dist, model, LEATI_SLAB_WEIGHTS, model->weights.bytes, err);
     if (training->dist->rank == 0) model->weights_version = told->version;
     return status;
+}
+
+/* The same for the states of layers, and then for the weights. */
+static leat_status share_changes(leat_training *training, const news *told, leat_error *err) {
+    leat_model *model = training->model;
+    const bool changed = told->states_lent || told->states != training->synced_states;
+    training->synced_states = told->states;
+    if (changed)
+        LEATI_TRY(
+            leati_share_slab(training->dist, model, LEATI_SLAB_STATES, model->weights.state_bytes, err));
+    return share_weights(training, told, err);
 }
 
 leat_status leati_training_sync(leat_training *training, leat_status status, leat_error *err) {

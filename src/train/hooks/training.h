@@ -40,6 +40,7 @@ struct leat_training {
     leat_status (*collect)(leat_training *training, leat_error *err);
     uint32_t called; /* with dist: the hooks that callbacks of rank 0 have, a bit for each leati_hook */
     uint64_t synced_version; /* with dist: the version of the weights of rank 0 after the last hook */
+    uint64_t synced_states;  /* the same of the states of layers (states_version of the model) */
     bool
         requested; /* with dist: leat_model_stop_training was called on a rank before the last batch or hook */
     leat_history *run_history; /* of a fit, which owns it; NULL in an evaluation or a prediction */

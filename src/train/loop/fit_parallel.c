@@ -93,6 +93,7 @@ leat_status leati_fit_share_weights(leati_fit_loop *loop, leat_error *err) {
     const leati_weights *weights = &loop->model->weights;
     if (!dist || dist->size == 1) return LEAT_OK;
     LEATI_TRY(leati_share_slab(dist, loop->model, LEATI_SLAB_WEIGHTS, weights->bytes, err));
+    LEATI_TRY(leati_share_slab(dist, loop->model, LEATI_SLAB_STATES, weights->state_bytes, err));
     leati_shards *shards = &loop->parallel.shards;
     const leat_status slots = dist->rank == 0 ? leati_weights_check_slots(weights, err) : LEAT_OK;
     LEATI_TRY(leati_parallel_agree(dist, slots, err));

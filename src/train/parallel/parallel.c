@@ -28,18 +28,6 @@ static leat_status check_model(const leati_parallel *p, leat_error *err) {
     if (strcmp(leat_model_device(model), "cpu") != 0)
         return leati_fail(err, LEAT_ENOTSUP, "device '%s': several ranks train on the CPU only",
                           leat_model_device(model));
-    if (p->parts == 1) return LEAT_OK;
-    if (leati_model_stateful_batch(model) >= 0 || model->weights.state_bytes > 0)
-        return leati_fail(
-            err, LEAT_ENOTSUP,
-            "stateful layers are not supported with several ranks: each sample of a batch has a state");
-    for (int i = 0; i < model->input_count; ++i)
-        if (leati_model_input_shape(model, i).dims[0] > 0)
-            return leati_fail(
-                err, LEAT_ENOTSUP,
-                "input '%s' has a fixed batch size: that is not supported with several ranks, which "
-                "compute parts of each batch",
-                leati_model_input_name(model, i));
     return LEAT_OK;
 }
 
@@ -90,6 +78,7 @@ void leati_parallel_fini(leati_parallel *p) {
     leati_free(p->moving);
     for (int i = 0; i < LEATI_PROGRAM_MAX_OUTPUTS; ++i) leati_rows_fini(&p->rows[i]);
     leati_whole_metrics_fini(&p->whole);
+    leati_rows_fini(&p->states);
     *p = (leati_parallel){0};
 }
 
@@ -477,6 +466,7 @@ leat_status leati_parallel_run(leati_parallel *p, const leati_parallel_batch *ba
     if (status != LEAT_OK && r.plan)
         restore_written(p, r.plan, p->before); /* as on the ranks that had no batch */
     if (status != LEAT_OK) return status;
+    LEATI_TRY(leati_parts_join_states(&r, err));
     LEATI_TRY(leati_whole_metrics_gather(&p->whole, &r, err));
     if (r.spec.mode != LEATI_TRAIN) return LEAT_OK;
     LEATI_TRY(sum_gradients(&r, err));

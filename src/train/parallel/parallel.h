@@ -46,6 +46,7 @@ typedef struct leati_parallel {
      * sum over the parts. */
     float *before, *moving;
     leati_rows rows[LEATI_PROGRAM_MAX_OUTPUTS]; /* of a prediction, by output */
+    leati_rows states;                          /* of stateful layers, by sample */
     leati_tree tree;                            /* sums of gradients, of a deterministic model */
     leati_buckets buckets;                      /* sums of gradients, of other models */
     leati_batch_totals totals;                  /* sums over the batch that its losses need */
@@ -89,7 +90,7 @@ typedef struct leati_parallel_options {
 } leati_parallel_options;
 
 /* Checks that several ranks can run the model in this mode.  leati_parallel_fini also frees what a failure leaves.
- * Errors: LEAT_ENOTSUP stateful layers, an input with a fixed batch size, a GPU, or a deterministic
+ * Errors: LEAT_ENOTSUP a GPU, or a deterministic
  * model with more than LEATI_PARALLEL_PARTS ranks or with options->bf16; LEAT_ENOMEM. */
 leat_status leati_parallel_init(leati_parallel *parallel, leat_dist *dist, leat_model *model, leati_mode mode,
                                 const leati_parallel_options *options, leat_error *err);

@@ -43,6 +43,7 @@ static void cut_desc(leati_desc *desc, const void **pointer, int64_t first, int6
 void leati_parts_cut(const leati_parts *r, leati_program_spec *spec, const void **pointers, int64_t first,
                      int64_t count) {
     int at = 0;
+    if (r->p->model->weights.state_bytes > 0) spec->first_sample = first;
     first -= r->from;
     memcpy(pointers, r->pointers, sizeof r->pointers);
     spec->whole_batch = r->samples;
@@ -55,4 +56,21 @@ void leati_parts_cut(const leati_parts *r, leati_program_spec *spec, const void 
         if (spec->weights[i].rank >= 0) cut_desc(&spec->weights[i], &pointers[at++], first, count);
     for (int i = 0; i < r->p->totals.count; ++i)
         pointers[at + i] = r->p->totals.values + r->p->totals.offset[i];
+}
+
+leat_status leati_parts_join_states(leati_parts *r, leat_error *err) {
+    leati_parallel *p = r->p;
+    const leat_model *model = p->model;
+    if (model->weights.state_bytes == 0 || p->dist->size == 1) return LEAT_OK;
+    const int64_t shape[2] = {1, (int64_t)leati_states_width(model, r->samples)},
+                  first = leati_first_sample(p, p->first, r->samples),
+                  count = leati_samples_of(p, p->dist->rank, r->samples);
+    const leat_tensor sample = leat_tensor_view(LEAT_U8, 2, shape, NULL);
+    leat_tensor whole;
+    LEATI_TRY(leati_rows_begin(&p->states, r, &sample, err));
+    leati_states_pack(model, r->samples, first, count, p->states.memory);
+    p->states.mine.shape[0] = count;
+    LEATI_TRY(leati_rows_gather(&p->states, r, &whole, err));
+    leati_states_unpack(model, r->samples, 0, r->samples, whole.data);
+    return LEAT_OK;
 }

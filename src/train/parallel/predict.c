@@ -50,6 +50,7 @@ leat_status leati_parallel_predict(leati_parallel *p, const leati_parallel_batch
     leat_status status = batch->taken == LEAT_OK ? predict_parts(&r, err) : batch->taken;
     LEATI_TRY(leati_parallel_agree_all(p->dist, status, &requested, err));
     *p->requested = *p->requested || requested;
+    LEATI_TRY(leati_parts_join_states(&r, err));
     for (int i = 0; i < p->model->output_count; ++i) {
         leat_tensor whole;
         LEATI_TRY(leati_rows_gather(&p->rows[i], &r, &whole, err));

@@ -40,8 +40,12 @@ int64_t leati_trait_length(const leat_sequence *sequence) {
 
 int64_t leati_trait_weights(const leat_model *model) {
     const leati_weights *weights = &model->weights;
-    const void *data = leati_weights_slab(weights, LEATI_SLAB_WEIGHTS);
-    return data ? (int64_t)(leati_hash_bytes(leati_hash_start, data, weights->bytes) >> 1) : 0;
+    const void *data = leati_weights_slab(weights, LEATI_SLAB_WEIGHTS),
+               *states = leati_weights_slab(weights, LEATI_SLAB_STATES);
+    if (!data) return 0;
+    uint64_t hash = leati_hash_bytes(leati_hash_start, data, weights->bytes);
+    if (states) hash = leati_hash_bytes(hash, states, weights->state_bytes);
+    return (int64_t)(hash >> 1);
 }
 
 static leat_status compare(const leat_dist *dist, const leati_trait *traits, int count, const int64_t *all,

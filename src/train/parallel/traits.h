@@ -13,7 +13,7 @@ typedef struct leati_trait {
     bool is_hash; /* the value means nothing to people */
 } leati_trait;
 
-/* Hashes of the architecture, of the compilation and of the values of the weights. */
+/* Hashes of the architecture, of the compilation, and of the values of the weights and states. */
 int64_t leati_trait_model(const leat_model *model);
 int64_t leati_trait_compilation(const leat_model *model);
 int64_t leati_trait_weights(const leat_model *model);
