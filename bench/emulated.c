@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Delays the completion of each request until an emulated network would have finished it: requests pass one after the
- * other, and each takes the time of the messages of its algorithm.  The real communicator does the work beneath. */
+/* Delays the completion of each request until an emulated network would have finished it: the bytes of requests pass one
+ * after the other, and each request also waits for the latencies of the messages of its algorithm, while the bytes of
+ * the next one pass.  The real communicator does the work beneath. */
 #include "emulated.h"
 
 #include <math.h>
@@ -10,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/os/clock.h"
+#include "dist/mpi/sums.h"
 
 enum { OUTSTANDING = 2 * BENCH_BUCKETS };
 
@@ -22,7 +24,8 @@ typedef struct emulated {
     leat_dist base;
     leat_dist *inner; /* owned */
     bench_network network;
-    int64_t free_ns; /* when the network has finished all requests that were started */
+    int64_t free_ns; /* when the bytes of all requests that were started have passed */
+    int64_t due_ns;  /* when all of these requests are done */
     entry entries[OUTSTANDING];
     /* With bulk: the sums of this step that have not begun, and the one sum that stands for them. */
     leati_dist_request *held[BENCH_BUCKETS];
@@ -34,34 +37,68 @@ typedef struct emulated {
     bench_profile profile;
 } emulated;
 
-double bench_sum_seconds(const bench_network *n, int ranks, double bytes) {
-    if (n->bytes_per_s <= 0 || ranks < 2) return 0;
-    const double turns = ceil(log2(ranks)), ring = 2.0 * (ranks - 1);
-    const double doubling = turns * (n->latency_s + bytes / n->bytes_per_s);
-    return fmin(doubling, ring * (n->latency_s + bytes / ranks / n->bytes_per_s));
+/* What a request takes of the network: the time of its bytes, and the time that it waits for messages. */
+typedef struct cost {
+    double busy_s, latency_s;
+} cost;
+
+/* The stages of leat's sums, and their messages in units of the values (src/dist/mpi/sums.c): each rank of a stage sends
+ * a small sum to the others of its group. */
+static int stages_of(int ranks, double *sent) {
+    static const int factors[] = {4, 2, 3, 5, 7, 11, 13};
+    int stages = 0;
+    *sent = 0;
+    for (size_t i = 0; i < sizeof factors / sizeof *factors; ++i)
+        for (; ranks % factors[i] == 0; ranks /= factors[i], ++stages) *sent += factors[i] - 1;
+    return stages;
 }
 
-static double seconds_of(const emulated *e, const leati_dist_request *request) {
+/* A large sum has pieces, of which a few are under way at once: if the latency is long, the network waits for them. */
+static cost sum_by_leat(const bench_network *n, int ranks, double bytes) {
+    const double piece = (double)leati_sums_most() * sizeof(float), small = 32768;
+    double sent = 0;
+    const int stages = stages_of(ranks, &sent);
+    if (bytes <= small) return (cost){sent * bytes / n->bytes_per_s, stages * n->latency_s};
+    const double one = fmin(piece, bytes), share = 2.0 * (ranks - 1) / ranks / n->bytes_per_s,
+                 whole = 2 * stages * n->latency_s + share * one, /* the time of one piece alone */
+        busy = fmax(share * one, whole / LEATI_SUMS_SLOTS);
+    return (cost){busy * bytes / one, whole - busy};
+}
+
+/* One sum by the better one of a ring and of recursive doubling. */
+static cost sum_in_bulk(const bench_network *n, int ranks, double bytes) {
+    const double turns = ceil(log2(ranks)), ring = 2.0 * (ranks - 1);
+    const cost doubling = {turns * bytes / n->bytes_per_s, turns * n->latency_s},
+               round = {ring * bytes / ranks / n->bytes_per_s, ring * n->latency_s};
+    return doubling.busy_s + doubling.latency_s < round.busy_s + round.latency_s ? doubling : round;
+}
+
+static cost cost_of(const emulated *e, const leati_dist_request *request) {
     const bench_network *n = &e->network;
-    if (n->bytes_per_s <= 0) return 0;
-    const double bytes = (double)request->bytes, turns = ceil(log2(e->base.size));
+    if (n->bytes_per_s <= 0) return (cost){0};
+    const int ranks = e->base.size;
+    const double bytes = (double)request->bytes, turns = ceil(log2(ranks));
     switch (request->op) {
-    case LEATI_DIST_ALL_REDUCE: return bench_sum_seconds(n, e->base.size, bytes);
-    case LEATI_DIST_ALL_REDUCE_BF16: return bench_sum_seconds(n, e->base.size, bytes / 2);
-    case LEATI_DIST_ALL_GATHER: return turns * n->latency_s + (e->base.size - 1) * bytes / n->bytes_per_s;
-    case LEATI_DIST_BROADCAST: return turns * (n->latency_s + bytes / n->bytes_per_s);
-    case LEATI_DIST_RECEIVE: return n->latency_s + bytes / n->bytes_per_s;
-    case LEATI_DIST_BARRIER: return turns * n->latency_s;
-    default: return 0;
+    case LEATI_DIST_ALL_REDUCE: return n->bulk ? sum_in_bulk(n, ranks, bytes) : sum_by_leat(n, ranks, bytes);
+    case LEATI_DIST_ALL_REDUCE_BF16: return sum_in_bulk(n, ranks, bytes / 2);
+    case LEATI_DIST_ALL_GATHER: return (cost){(ranks - 1) * bytes / n->bytes_per_s, turns * n->latency_s};
+    case LEATI_DIST_BROADCAST: return (cost){turns * bytes / n->bytes_per_s, turns * n->latency_s};
+    case LEATI_DIST_RECEIVE: return (cost){bytes / n->bytes_per_s, n->latency_s};
+    case LEATI_DIST_BARRIER: return (cost){0, turns * n->latency_s};
+    default: return (cost){0};
     }
 }
 
+/* Requests end in the order in which they were started. */
 static void pass_on(emulated *e, leati_dist_request *request) {
     const int64_t now = leati_now_ns(), begin = now > e->free_ns ? now : e->free_ns;
-    e->free_ns = begin + (int64_t)(seconds_of(e, request) * 1e9);
+    const cost found = cost_of(e, request);
+    e->free_ns = begin + (int64_t)(found.busy_s * 1e9);
+    const int64_t due = e->free_ns + (int64_t)(found.latency_s * 1e9);
+    if (due > e->due_ns) e->due_ns = due;
     for (int i = 0; i < OUTSTANDING; ++i) {
         if (e->entries[i].request) continue;
-        e->entries[i] = (entry){request, e->free_ns};
+        e->entries[i] = (entry){request, e->due_ns};
         break;
     }
     e->inner->class->start(e->inner, request);
@@ -93,10 +130,17 @@ static void note_end(emulated *e, const leati_dist_request *request) {
     e->computed_ns = 0;
 }
 
+/* Only sums that are neighbours in memory are one sum together: not that of the moving averages. */
+static bool may_hold(const emulated *e, const leati_dist_request *request) {
+    if (!e->network.bulk || request->op != LEATI_DIST_ALL_REDUCE || e->held_count == BENCH_BUCKETS)
+        return false;
+    return e->held_count == 0 || (char *)request->data + request->bytes == e->held[e->held_count - 1]->data;
+}
+
 static void start(leat_dist *dist, leati_dist_request *request) {
     emulated *e = (emulated *)dist;
     note_start(e, request);
-    if (!e->network.bulk || request->op != LEATI_DIST_ALL_REDUCE || e->held_count == BENCH_BUCKETS) {
+    if (!may_hold(e, request)) {
         pass_on(e, request);
         return;
     }
@@ -136,6 +180,13 @@ static leat_status sum_held(emulated *e, leat_error *err) {
     return status;
 }
 
+/* Returns false if the request was done as a part of one sum in bulk. */
+static bool is_entered(const emulated *e, const leati_dist_request *request) {
+    for (int i = 0; i < OUTSTANDING; ++i)
+        if (e->entries[i].request == request) return true;
+    return false;
+}
+
 static leat_status wait(leat_dist *dist, leati_dist_request *request, leat_error *err) {
     emulated *e = (emulated *)dist;
     leat_status status = LEAT_OK;
@@ -143,7 +194,7 @@ static leat_status wait(leat_dist *dist, leati_dist_request *request, leat_error
     for (int i = 0; i < e->held_count; ++i) held = held || e->held[i] == request;
     if (held)
         status = sum_held(e, err);
-    else if (!request->done || !e->network.bulk || request->op != LEATI_DIST_ALL_REDUCE)
+    else if (!request->done || is_entered(e, request))
         status = wait_for(e, request, err);
     note_end(e, request);
     return status;

@@ -29,7 +29,4 @@ leat_status bench_emulate(leat_dist **dist, const bench_network *network, leat_e
 void bench_profile_reset(leat_dist *emulated);
 const bench_profile *bench_profile_of(const leat_dist *emulated);
 
-/* Returns the seconds that a sum of `bytes` takes on this network: the smaller of a ring's and recursive doubling's. */
-double bench_sum_seconds(const bench_network *network, int ranks, double bytes);
-
 #endif

@@ -125,10 +125,10 @@ def lines_over_nodes(panels):
             parts += ['<line x1="%d" x2="%d" y1="%.1f" y2="%.1f" stroke="#ddd"/>' % (left, left + width, at_y(mark), at_y(mark)),
                       text(left - 6, at_y(mark) + 4, "%g" % mark, 10, "end", "#666")]
         parts += [text(at, top + height + 16, str(n), 10, "middle", "#666") for at, n in zip(x, nodes)]
-        networks = list(dict.fromkeys(label.rsplit(", ", 1)[0] if label.endswith(("ring", "tree")) else label
+        networks = list(dict.fromkeys(label.rsplit(", ", 1)[0] if label.endswith(("ring", "leat")) else label
                                       for label, _ in series))
         for i, (label, values) in enumerate(series):
-            name = label.rsplit(", ", 1)[0] if label.endswith(("ring", "tree")) else label
+            name = label.rsplit(", ", 1)[0] if label.endswith(("ring", "leat")) else label
             dashes = 'stroke-dasharray="5 4"' if label.endswith("ring") else ""
             parts.append('<polyline points="%s" fill="none" stroke="%s" stroke-width="2" %s/>' % (
                 " ".join("%.1f,%.1f" % (at, at_y(v)) for at, v in zip(x, values)),

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Measures ranks, started by mpirun; bench/ranks.py runs this program:
- *     bench_ranks reduce leat|bare [MAX_BYTES]
+ *     bench_ranks reduce leat|both [MAX_BYTES]
  *     bench_ranks step MODEL BATCH STEPS [--threads N] [--network GBIT_PER_S,MS] [--bulk]
- * `reduce` measures sums of floats over all ranks, of 1 KB and up: by leat's communicator, or by MPI_Allreduce alone.
+ * `reduce` measures sums of floats over all ranks, of 1 KB and up: by leat's communicator, or by this and by
+ * MPI_Allreduce in turns, so that both have the same moments of the machine.
  * `step` trains a model of bench_step with a batch of BATCH samples in all; without mpirun, alone.  --network lets each
- * request take the time of a network with this speed and latency; --bulk sums all gradients after the backward pass.
+ * request take the time of a network with this speed and latency; --bulk sums all gradients after the backward pass,
+ * by the better one of a ring and of recursive doubling.
  * Rank 0 prints JSON: times in us.  first_at is the time of day, in s, of the end of the first step. */
 #include <math.h>
 #include <stdio.h>
@@ -31,93 +33,103 @@ static int by_value(const void *a, const void *b) {
 
 /* ---- Sums ---- */
 
-enum {
-    FLOAT = 1,
-    SUM = 3,
-    MOST = 512
-}; /* FLOAT, SUM: constants of leati_mpi, in the order of calls_tmpl.h */
+/* WORLD, FLOAT, SUM: constants of leati_mpi, in the order of calls_tmpl.h. */
+enum { WORLD = 0, FLOAT = 1, SUM = 3, MOST = 512 };
 
 /* MPI_Allreduce with handles that are addresses (Open MPI) and with handles that are numbers (MPICH). */
 typedef int (*reduce_addresses)(const void *, void *, int, void *, void *, void *);
 typedef int (*reduce_numbers)(const void *, void *, int, int, int, int);
 
+typedef int (*init_function)(int *, char ***, int, int *);
+
 typedef struct reducer {
-    leat_dist *dist; /* NULL: MPI alone */
-    leati_mpi mpi;
+    leat_dist *dist;
+    leati_mpi mpi; /* of MPI_Allreduce; calls NULL: leat alone is measured */
     reduce_addresses addresses;
     reduce_numbers numbers;
-    int rank, size;
 } reducer;
 
-static void open_bare(reducer *r) {
+static void *function_of(const reducer *r, const char *name) {
+    leat_error err = {0};
+    void *found = NULL;
+    check(leati_library_function(r->mpi.library, name, &found, sizeof found, &err), &err);
+    return found;
+}
+
+static void check_mpi(int code, const char *call) {
+    if (code == 0) return;
+    fprintf(stderr, "bench_ranks: %s: error %d\n", call, code);
+    _Exit(1);
+}
+
+/* Initializes MPI, as a program does that gives leat a communicator: two threads may then call MPI. */
+static void open_bare(reducer *r, leat_dist_options *options) {
     const char *name = getenv("LEAT_MPI");
     const bool is_mpich = name && strcmp(name, leati_mpi_mpich.name) == 0;
     leat_error err = {0};
+    int level = 0, rank = 0, size = 0;
     r->mpi.calls = is_mpich ? &leati_mpi_mpich : &leati_mpi_open_mpi;
     check(leati_library_open_system(&r->mpi.library, r->mpi.calls->file, &err), &err);
     check(r->mpi.calls->load(&r->mpi, &err), &err);
+    void *reduce = function_of(r, "MPI_Allreduce"), *init = function_of(r, "MPI_Init_thread");
+    init_function begin;
+    memcpy(&begin, &init, sizeof begin);
     if (is_mpich)
-        check(leati_library_function(r->mpi.library, "MPI_Allreduce", &r->numbers, sizeof r->numbers, &err),
-              &err);
+        memcpy(&r->numbers, &reduce, sizeof reduce);
     else
-        check(leati_library_function(r->mpi.library, "MPI_Allreduce", &r->addresses, sizeof r->addresses,
-                                     &err),
-              &err);
-    int level = 0;
-    if (r->mpi.calls->init(&r->mpi, &level) || r->mpi.calls->connect(&r->mpi, &r->rank, &r->size)) {
-        fprintf(stderr, "bench_ranks: MPI does not start\n");
-        _Exit(1);
-    }
+        memcpy(&r->addresses, &reduce, sizeof reduce);
+    check_mpi(begin(NULL, NULL, LEATI_MPI_MULTIPLE, &level), "MPI_Init_thread");
+    check_mpi(r->mpi.calls->connect(&r->mpi, &rank, &size), "MPI_Comm_dup");
+    options->communicator = &r->mpi.constants[WORLD];
 }
 
-static void sum(reducer *r, float *values, int count) {
+static void sum(reducer *r, bool bare, float *values, int count) {
     const leati_mpi *m = &r->mpi;
     leat_error err = {0};
-    int code = 0;
-    if (r->dist)
+    if (!bare)
         check(leati_dist_all_reduce(r->dist, values, (size_t)count, &err), &err);
     else if (r->numbers)
-        code = r->numbers((const void *)-1, values, count, (int)m->constants[FLOAT], (int)m->constants[SUM],
-                          (int)m->comm);
+        check_mpi(r->numbers((const void *)-1, values, count, (int)m->constants[FLOAT],
+                             (int)m->constants[SUM], (int)m->comm),
+                  "MPI_Allreduce");
     else
-        code = r->addresses((const void *)1, values, count, (void *)(uintptr_t)m->constants[FLOAT],
-                            (void *)(uintptr_t)m->constants[SUM], (void *)(uintptr_t)m->comm);
-    if (code == 0) return;
-    fprintf(stderr, "bench_ranks: MPI_Allreduce: error %d\n", code);
-    _Exit(1);
+        check_mpi(r->addresses((const void *)1, values, count, (void *)(uintptr_t)m->constants[FLOAT],
+                               (void *)(uintptr_t)m->constants[SUM], (void *)(uintptr_t)m->comm),
+                  "MPI_Allreduce");
 }
 
 /* Prints the median and the least time of sums of so many bytes. */
 static void measure_size(reducer *r, float *values, size_t bytes, bool first) {
-    double us[MOST];
+    double us[2][MOST];
+    const int ways = r->mpi.calls ? 2 : 1;
     int rounds = (int)(400e6 / (double)bytes);
     rounds = rounds < 5 ? 5 : rounds > MOST ? MOST : rounds;
-    for (int i = -2; i < rounds; ++i) {
-        const int64_t start = leati_now_ns();
-        sum(r, values, (int)(bytes / sizeof *values));
-        if (i >= 0) us[i] = (double)(leati_now_ns() - start) / 1e3;
-    }
-    qsort(us, (size_t)rounds, sizeof *us, by_value);
-    if (r->rank == 0)
-        printf("%s{\"bytes\": %zu, \"median_us\": %.1f, \"min_us\": %.1f}", first ? "" : ", ", bytes,
-               us[rounds / 2], us[0]);
+    for (int i = -2; i < rounds; ++i)
+        for (int way = 0; way < ways; ++way) {
+            const int64_t start = leati_now_ns();
+            sum(r, way == 1, values, (int)(bytes / sizeof *values));
+            if (i >= 0) us[way][i] = (double)(leati_now_ns() - start) / 1e3;
+        }
+    for (int way = 0; way < ways; ++way) qsort(us[way], (size_t)rounds, sizeof **us, by_value);
+    if (leat_dist_rank(r->dist) != 0) return;
+    printf("%s{\"bytes\": %zu, \"median_us\": %.1f, \"min_us\": %.1f", first ? "" : ", ", bytes,
+           us[0][rounds / 2], us[0][0]);
+    if (ways > 1) printf(", \"bare_us\": %.1f, \"bare_min_us\": %.1f", us[1][rounds / 2], us[1][0]);
+    printf("}");
 }
 
 static int reduce(const char *by, size_t most) {
     reducer r = {0};
     leat_error err = {0};
-    if (strcmp(by, "leat") == 0) {
-        check(leat_dist_open(&r.dist, NULL, &err), &err);
-        r.rank = leat_dist_rank(r.dist);
-        r.size = leat_dist_size(r.dist);
-    } else {
-        open_bare(&r);
-    }
+    leat_dist_options options = leat_dist_options_default();
+    if (strcmp(by, "both") == 0) open_bare(&r, &options);
+    check(leat_dist_open(&r.dist, &options, &err), &err);
     float *values = calloc(most / sizeof *values + 1, sizeof *values);
     if (!values) return 1;
-    if (r.rank == 0) printf("{\"ranks\": %d, \"by\": \"%s\", \"sizes\": [", r.size, by);
+    const bool leads = leat_dist_rank(r.dist) == 0;
+    if (leads) printf("{\"ranks\": %d, \"by\": \"%s\", \"sizes\": [", leat_dist_size(r.dist), by);
     for (size_t bytes = 1000; bytes <= most; bytes *= 10) measure_size(&r, values, bytes, bytes == 1000);
-    if (r.rank == 0) puts("]}");
+    if (leads) puts("]}");
     free(values);
     leat_dist_close(&r.dist);
     if (r.mpi.calls) (void)r.mpi.calls->finalize(&r.mpi);
@@ -251,7 +263,7 @@ static int step(const wishes *w) {
 
 static int usage(void) {
     fprintf(stderr,
-            "usage: bench_ranks reduce leat|bare [MAX_BYTES]\n"
+            "usage: bench_ranks reduce leat|both [MAX_BYTES]\n"
             "       bench_ranks step MODEL BATCH STEPS [--threads N] [--network GBIT_PER_S,MS] [--bulk]\n");
     return 2;
 }

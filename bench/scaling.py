@@ -5,10 +5,8 @@
     bench/ranks.py scaling --json build/scaling.json      # measures sums, profiles of steps, and steps by 2 to 8 ranks
     bench/scaling.py build/scaling.json --plot docs/scaling.svg
 
-A sum of n bytes by p ranks costs (latency a of a message, time b of a byte): by a ring 2 (p - 1) (a + n b / p), by a tree
-2 log2 p a + 2 (p - 1) / p n b (recursive halving and doubling), by recursive doubling log2 p (a + n b).  A bucket is summed
-when the backward pass has finished all its gradients and the buckets before it are summed; small messages and the update
-follow.  It prints the fitted costs, predicted beside measured steps, and what follows for 64 to 4096 nodes.
+It knows leat's sums (src/dist/mpi/sums.c), the rule by which buckets get their size (src/train/parallel/buckets.c) and the
+messages of a step.  It prints the fitted costs, predicted beside measured steps, and what follows for 64 to 4096 nodes.
 """
 import argparse
 import json
@@ -24,27 +22,51 @@ NODES = [64, 128, 256, 512, 1024, 2048, 4096]
 BUCKET_SIZES = [65536 * 4 ** i for i in range(5)]  # bytes that leati_buckets_measure tries, from 64 KiB to 16 MiB
 MOST_BUCKETS = 64
 SPEEDS = {"as fast as 32 cores": 32, "as fast as 640 cores": 640}  # nodes: of processors, and with accelerators
-SMALL_MESSAGES = 4
+# Of src/dist/mpi/sums.c, in bytes; PIECES of a large sum are under way at once.
+FACTORS, SMALL, PIECE, PIECES = [4, 2, 3, 5, 7, 11, 13], 32768, 262144, 4
+
+
+class Cost:
+    """What a sum takes: the time of its bytes, during which no other sum's bytes pass, and its wait for messages."""
+
+    def __init__(self, busy, latency=0.0):
+        self.busy, self.latency = busy, latency
+
+    def alone(self):
+        return self.busy + self.latency
+
+
+def factors_of(p):
+    found = []
+    for factor in FACTORS:
+        while p % factor == 0:
+            p //= factor
+            found.append(factor)
+    return found
+
+
+def leat_sum(a, b, p, n):
+    """leat's sum of n bytes: in the stages of a small one, each rank sends all values to the others of its group; a large
+    one passes each stage twice, in pieces.  If the latency is long, the network waits for the pieces under way."""
+    factors = factors_of(p)
+    if n <= SMALL:
+        return Cost(sum(f - 1 for f in factors) * n * b, len(factors) * a)
+    piece = min(n, PIECE)
+    bytes_of_one = 2 * (p - 1) / p * piece * b
+    whole = 2 * len(factors) * a + bytes_of_one
+    busy = max(bytes_of_one, whole / PIECES)
+    return Cost(busy * n / piece, whole - busy)
 
 
 def ring(a, b, p, n):
-    return 2 * (p - 1) * (a + n * b / p)
+    return Cost(2 * (p - 1) * (a + n * b / p))
 
 
-def tree(a, b, p, n):
-    return 2 * math.ceil(math.log2(p)) * a + 2 * (p - 1) / p * n * b
+def no_network(a, b, p, n):
+    return Cost(0.0)
 
 
-def doubling(a, b, p, n):
-    return math.ceil(math.log2(p)) * (a + n * b)
-
-
-ALGORITHMS = {"ring": ring, "tree": tree}
-
-
-def emulated(a, b, p, n):
-    """The cost of a sum in bench/emulated.c."""
-    return min(ring(a, b, p, n), doubling(a, b, p, n))
+ALGORITHMS = {"ring": ring, "leat": leat_sum}
 
 
 def fit_line(points):
@@ -56,11 +78,23 @@ def fit_line(points):
     return max((sy - d * sx) / s, 0), d
 
 
+class Copying:
+    """The work of the processor for a sum of n bytes, c + d n: one line for small sums and one for large ones."""
+
+    def __init__(self, points):
+        self.small = fit_line([(n, t) for n, t in points if n <= SMALL])
+        self.large = fit_line([(n, t) for n, t in points if n > SMALL])
+
+    def time(self, n):
+        c, d = self.small if n <= SMALL else self.large
+        return c + d * n
+
+
 def choose_bucket(cost, total):
     """The rule of src/train/parallel/buckets.c: the smallest size whose time by byte is at most 1.25 times that of the largest."""
     sizes = [size for size in BUCKET_SIZES if size <= total] or [total]
-    best = cost(sizes[-1]) / sizes[-1]
-    size = next(size for size in sizes if cost(size) / size <= 1.25 * best)
+    best = cost(sizes[-1]).alone() / sizes[-1]
+    size = next(size for size in sizes if cost(size).alone() / size <= 1.25 * best)
     return max(size, total / MOST_BUCKETS)
 
 
@@ -81,14 +115,21 @@ class Profile:
                 return lead
         return 0.0
 
-    def step(self, cost, small, bucket):
-        """Returns the time of a step: cost(n) of a sum, `small` of the messages behind the sums."""
-        done, free = 0.0, 0.0
+    def step(self, cost, measures, hook, bucket, steals=lambda n: 0.0):
+        """Returns the time of a step.  cost(n): of a sum; measures: the time of gathering them, which follows the last
+        bucket on the network; hook: of the message behind the update; steals(n): the time that a sum takes from computing."""
+        done, free, due, stolen = 0.0, 0.0, 0.0, 0.0
         while done < self.total:
             size = min(bucket, self.total - done)
             done += size
-            free = max(free, self.compute - self.lead(done)) + cost(size)
-        return max(self.compute, free) + small
+            ready = self.compute - self.lead(done) + stolen
+            found = cost(size)
+            free = max(free, ready) + found.busy
+            due = max(due, free + found.latency)
+            if self.lead(done) > 0:
+                stolen += steals(size)
+        computed = self.compute + stolen
+        return max(due, computed + measures) + hook
 
 
 def scaled(found, factor):
@@ -99,57 +140,82 @@ def scaled(found, factor):
 
 def best_bucket(profile, cost):
     sizes = [profile.total / k for k in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)]
-    return min(sizes, key=lambda size: profile.step(cost, 0, size))
+    return min(sizes, key=lambda size: profile.step(cost, 0, 0, size))
+
+
+def slower(a, b):
+    """The cost of two things that happen at once."""
+    return Cost(max(a.busy, b.busy), max(a.latency, b.latency))
+
+
+def check_sums(found):
+    """Fits the sums of this machine, and returns the fit for each number of ranks."""
+    fits, rows, errors = {}, [], []
+    for s in found["sums"]:
+        points = [(size["bytes"], size["median_us"] / 1e6) for size in s["sizes"]]
+        fit = fits[s["ranks"]] = Copying(points)
+        errors += [fit.time(n) / t for n, t in points]
+        rows.append([str(s["ranks"])] + [text for c, d in (fit.small, fit.large)
+                                         for text in ("%.3g" % (c * 1e6), "%.3g" % (1 / d / 1e9) if d else "-")])
+    print("Sums on this machine, fitted by c + d n, up to 32 KB and above:\n")
+    print("\n".join(table.lines_of(["ranks", "small: c us", "1/d GB/s", "large: c us", "1/d GB/s"], rows, True)))
+    print("\nfitted / measured: from %.2f to %.2f" % (min(errors), max(errors)))
+    return fits
 
 
 def check(found, cores):
-    """Predicts the steps that were measured."""
-    fits = {s["ranks"]: fit_line([(size["bytes"], size["median_us"] / 1e6) for size in s["sizes"]]) for s in found["sums"]}
-    print("Sums on this machine, fitted by c + d n:\n")
-    rows = [[str(p), "%.3g" % (c * 1e6), "%.3g" % (1 / d / 1e9 if d else 0)] for p, (c, d) in sorted(fits.items())]
-    print("\n".join(table.lines_of(["ranks", "c us", "1/d GB/s"], rows, True)))
+    """Predicts the steps that were measured; returns the work of the processor for a sum by two ranks."""
+    fits = check_sums(found)
     profiles = {p["model"]: p for p in found["profiles"]}
     rows, errors = [], []
     for step in found["steps"]:
         p, (gbit, ms) = step["ranks"], (float(x) for x in step["network"].split(","))
-        c, d = fits[p]
-        slow = (lambda n: emulated(ms / 1e3, 8 / gbit / 1e9, p, n)) if gbit else (lambda n: 0.0)
-        cost = lambda n: max(c + d * n, slow(n))  # the real sum runs below the emulated one
+        fit, a = fits[p], ms / 1e3
+        network = leat_sum if gbit else no_network
+        b = 8 / gbit / 1e9 if gbit else 0
+        cost = lambda n: slower(Cost(fit.time(n)), network(a, b, p, n))  # the real sum runs below the emulated one
         profile = Profile(profiles[step["model"]], max(1.0, p / cores))
-        small = SMALL_MESSAGES * max(c, math.ceil(math.log2(p)) * ms / 1e3)
-        time = profile.step(cost, small, choose_bucket(cost, profile.total))
+        message = max(fit.small[0], math.ceil(math.log2(p)) * a)
+        # A rank and its thread of messages share a core: what the thread copies and adds is taken from computing.
+        time = profile.step(cost, message, message, choose_bucket(cost, profile.total), lambda n: fit.large[1] * n)
         errors.append(time / step["median_us"] * 1e6)
         rows.append([step["model"], str(p), step["network"], "%.4g" % (step["median_us"] / 1e3), "%.4g" % (time * 1e3),
                      "%.2f" % errors[-1]])
     print("\nSteps, predicted from the profile of 2 ranks:\n")
     print("\n".join(table.lines_of(["model", "ranks", "Gbit/s, ms", "measured ms", "predicted ms", "ratio"], rows, True)))
     print("\nratio: median %.2f, from %.2f to %.2f" % (statistics.median(errors), min(errors), max(errors)))
+    return fits[2].large[1]
 
 
-def efficiency(profile, network, algorithm, p, bucket=None):
+def step_by_nodes(profile, network, algorithm, p, copying=0.0, bucket=None):
+    """The time of a step of p nodes; copying: seconds for a byte of a sum by two ranks, of one core of a node."""
     a, b = NETWORKS[network]
-    cost = lambda n: ALGORITHMS[algorithm](a, b, p, n)
-    size = bucket or choose_bucket(cost, profile.total)
-    return profile.compute / profile.step(cost, SMALL_MESSAGES * math.ceil(math.log2(p)) * a, size)
+    copies = lambda n: Cost(2 * (p - 1) / p * copying * n)
+    cost = lambda n: slower(ALGORITHMS[algorithm](a, b, p, n), copies(n))
+    message = math.ceil(math.log2(p)) * a
+    return profile.step(cost, message, message, bucket or choose_bucket(cost, profile.total))
 
 
-def weak(resnet):
+def weak(resnet, copying):
     """Prints how a fixed number of samples for each node scales, and returns the curves for the fast node."""
     curves, rows = [], []
     for node, speed in SPEEDS.items():
         profile = Profile(resnet, 32 / resnet["samples"] / speed)
         for network, (a, b) in NETWORKS.items():
             for algorithm, sum_cost in ALGORITHMS.items():
-                values = [efficiency(profile, network, algorithm, p) for p in NODES]
+                values = [profile.compute / step_by_nodes(profile, network, algorithm, p) for p in NODES]
+                copied = profile.compute / step_by_nodes(profile, network, algorithm, NODES[-1], copying)
                 sizes = [f(p) for p in (64, 4096) for f in (
                     lambda p: choose_bucket(lambda n: sum_cost(a, b, p, n), profile.total),
                     lambda p: best_bucket(profile, lambda n: sum_cost(a, b, p, n)))]
                 rows.append([node, network, algorithm] + ["%.0f %%" % (100 * values[NODES.index(p)]) for p in (64, 512, 4096)] +
+                            ["%.0f %%" % (100 * copied)] +
                             ["%.3g, %.3g" % (sizes[i] / 2 ** 20, sizes[i + 1] / 2 ** 20) for i in (0, 2)])
                 if speed == max(SPEEDS.values()):
                     curves.append(("%s, %s" % (network, algorithm), values))
-    print("\nResNet-50, 32 samples for each node: efficiency, and the bucket that leat chooses and the best one, in MiB\n")
-    print("\n".join(table.lines_of(["node", "network", "sum", "64", "512", "4096", "buckets at 64", "at 4096"], rows, True)))
+    print("\nResNet-50, 32 samples for each node: efficiency, at 4096 nodes also with one core that copies and adds as here, and "
+          "the bucket that leat chooses and the best one, in MiB\n")
+    print("\n".join(table.lines_of(["node", "network", "sum", "64", "512", "4096", "copied", "buckets at 64", "at 4096"], rows, True)))
     return curves
 
 
@@ -158,21 +224,32 @@ def strong(resnet, batch=8192):
     curves, rows = [], []
     for node, speed in SPEEDS.items():
         one = Profile(resnet, batch / resnet["samples"] / speed).compute
-        for network, (a, b) in NETWORKS.items():
-            speeds = []
-            for p in NODES:
-                profile = Profile(resnet, batch / p / resnet["samples"] / speed)
-                cost = lambda n: tree(a, b, p, n)
-                small = SMALL_MESSAGES * math.log2(p) * a
-                speeds.append(one / profile.step(cost, small, choose_bucket(cost, profile.total)))
+        for network in NETWORKS:
+            speeds = [one / step_by_nodes(Profile(resnet, batch / p / resnet["samples"] / speed), network, "leat", p)
+                      for p in NODES]
             half = [p for p, found in zip(NODES, speeds) if found >= p / 2]
             rows.append([node, network] + ["%.0f" % found for found in speeds] + [str(max(half)) if half else "below 64"])
             if speed == max(SPEEDS.values()):
                 curves.append((network, speeds))
-    print("\nA fixed batch of %d samples, sums by a tree: speed relative to one node, and the most nodes with half of the ideal "
+    print("\nA fixed batch of %d samples, leat's sums: speed relative to one node, and the most nodes with half of the ideal "
           "speed\n" % batch)
     print("\n".join(table.lines_of(["node", "network"] + [str(p) for p in NODES] + ["half"], rows, True)))
     return curves
+
+
+def sums_over_nodes():
+    """Prints the times of sums, and below which size one exchange of all values is faster than sharing out parts."""
+    rows = []
+    for network, (a, b) in NETWORKS.items():
+        for p in (64, 4096):
+            factors = factors_of(p)
+            least = len(factors) * a / ((sum(f - 1 for f in factors) - 2 * (p - 1) / p) * b)
+            rows.append([network, str(p), "%.3g" % (least / 1e3)] + [
+                "%.3g" % (1e3 * ALGORITHMS[name](a, b, p, n).alone()) for n in (4e3, 1e6, 1e8) for name in ("leat", "ring")])
+    print("\nSums of 4 KB, 1 MB and 100 MB in ms, by leat and by a ring; and the size up to which exchanging all values is "
+          "faster than sharing out parts, in KB (leat changes at %.3g)\n" % (SMALL / 1e3))
+    print("\n".join(table.lines_of(["network", "nodes", "KB", "4 KB: leat", "ring", "1 MB: leat", "ring", "100 MB: leat", "ring"],
+                                   rows, True)))
 
 
 def main():
@@ -184,16 +261,17 @@ def main():
     arguments = parser.parse_args()
     with open(arguments.file) as file:
         whole = json.load(file)
-    check(whole["scaling"], whole["machine"]["cores"])
+    copying = check(whole["scaling"], whole["machine"]["cores"])
     resnet = next(p for p in whole["scaling"]["profiles"] if p["model"] == "resnet50")
     if arguments.sample_seconds:
         resnet = scaled(resnet, arguments.sample_seconds * resnet["samples"] / Profile(resnet).compute)
-    by_node, by_batch = weak(resnet), strong(resnet)
+    sums_over_nodes()
+    by_node, by_batch = weak(resnet, copying), strong(resnet)
     if arguments.plot:
         with open(arguments.plot, "w") as file:
             file.write(plot.lines_over_nodes([
                 ("efficiency of nodes as fast as 640 cores, 32 samples for each", NODES, 1.0, by_node),
-                ("speed of such nodes relative to one, a batch of 8192, sums by a tree", NODES, None, by_batch)]))
+                ("speed of such nodes relative to one, a batch of 8192, leat's sums", NODES, None, by_batch)]))
 
 
 main()

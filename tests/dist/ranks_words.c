@@ -20,7 +20,7 @@ enum { SAMPLES = 43, BATCH = 10, EPOCHS = 4, STEPS = 7, WORDS = 12, CLASSES = 3 
 
 typedef struct words_case {
     const char *name, *layers, *optimizer, *loss, *metrics, *arithmetic;
-    bool by_step;  /* a target for each step */
+    int targets;   /* 0: one for each sample; 1: one for each step; 2: the number of each sample's class */
     bool weighted; /* samples have weights */
     bool shards;   /* the optimizer's slots are spread over the ranks */
 } words_case;
@@ -43,7 +43,10 @@ typedef struct words_case {
     " \"kernel_regularizer\": {\"class_name\": \"L1L2\", \"config\": {\"l1\": 0.0, \"l2\": 0.01}},"          \
     " \"activity_regularizer\": {\"class_name\": \"L1L2\", \"config\": {\"l1\": 0.01, \"l2\": 0.02}}}},"
 #define RMSPROP OPTIMIZER("RMSprop", "\"learning_rate\": 0.01")
-#define CROSS   "categorical_crossentropy"
+#define SGD     OPTIMIZER("SGD", "\"learning_rate\": 0.02")
+#define CIRCLE(options)                                                                                      \
+    "{\"class_name\": \"Circle\", \"config\": {\"gamma\": 3.0, \"margin\": 0.3" options "}}"
+#define CROSS "categorical_crossentropy"
 #define ROWS(name, optimizer, arithmetic, shards)                                                            \
     { name, TABLE("") MEAN OUT, optimizer, CROSS, "accuracy", arithmetic, false, false, shards }
 
@@ -86,6 +89,11 @@ static const words_case cases[] = {
     {"tversky, summed", TABLE("") MEAN OUT, RMSPROP,
      "{\"class_name\": \"Tversky\", \"config\": {\"alpha\": 0.3, \"beta\": 0.7, \"reduction\": \"sum\"}}",
      "accuracy", "keras3", false, false, false},
+    {"circle", TABLE("") MEAN OUT, SGD, CIRCLE(""), NULL, "keras3", 2, false, false},
+    {"circle with weights", TABLE("") MEAN OUT, SGD, CIRCLE(", \"remove_diagonal\": false"), NULL, "keras3",
+     2, true, false},
+    {"circle, summed", TABLE("") MEAN OUT, SGD, CIRCLE(", \"reduction\": \"sum\""), NULL, "keras3", 2, true,
+     false},
     {"penalties of outputs, 2.3.1", TABLE("") MEAN PENALIZED OUT, RMSPROP, CROSS, "accuracy", "keras2", false,
      false, false},
     {"penalties of outputs", TABLE("") MEAN PENALIZED OUT, RMSPROP, CROSS, "accuracy", "keras3", false, false,
@@ -97,7 +105,8 @@ static const words_case cases[] = {
     {"losses of a file", NULL, NULL, NULL, NULL, "tf215_vae.h5", false, false, false},
 };
 
-static float labels[SAMPLES * CLASSES], step_labels[SAMPLES * STEPS * CLASSES], weights[SAMPLES];
+static float labels[SAMPLES * CLASSES], step_labels[SAMPLES * STEPS * CLASSES], weights[SAMPLES],
+    classes[SAMPLES];
 static int32_t words[SAMPLES * STEPS];
 static int rank;
 static bool exact;
@@ -117,6 +126,7 @@ static void make_data(void) {
             words[i * STEPS + j] = word;
             step_labels[(i * STEPS + j) * CLASSES + (word + i) % CLASSES] = 1;
         }
+        classes[i] = (float)(words[i * STEPS] % CLASSES);
         labels[i * CLASSES + words[i * STEPS] % CLASSES] = 1;
         weights[i] = 0.25f + (float)leat_rng_uniform(&rng);
     }
@@ -225,7 +235,8 @@ static results train_file(leat_model *model, const words_case *c, leat_dist *dis
 static results train(leat_model *model, const words_case *c, leat_dist *dist) {
     leat_array input = {.tensor = leat_tensor_view(LEAT_I32, 2, (int64_t[]){SAMPLES, STEPS}, words)};
     leat_array target = {
-        .tensor = c->by_step
+        .tensor = c->targets == 2 ? leat_tensor_view(LEAT_F32, 2, (int64_t[]){SAMPLES, 1}, classes)
+                  : c->targets == 1
                       ? leat_tensor_view(LEAT_F32, 3, (int64_t[]){SAMPLES, STEPS, CLASSES}, step_labels)
                       : leat_tensor_view(LEAT_F32, 2, (int64_t[]){SAMPLES, CLASSES}, labels)};
     leat_array weight = {.tensor = leat_tensor_view(LEAT_F32, 1, (int64_t[]){SAMPLES}, weights)};

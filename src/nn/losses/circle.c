@@ -22,7 +22,6 @@ static leati_value log_sum(leati_graph *g, leati_value x, leati_value mask) {
 
 /* Returns 1 for each pair of samples that have the same label, in the shape (N, N). */
 static leati_value same_labels(leati_graph *g, leati_value y_true, int64_t samples) {
-    if (leati_graph_desc(g, y_true)->dtype != LEAT_F32) y_true = leati_cast(g, y_true, LEAT_F32, 1.0f);
     leati_value column = leati_reshape(g, y_true, 2, (const int64_t[]){samples, 1});
     leati_value row = leati_reshape(g, y_true, 2, (const int64_t[]){1, samples});
     const int64_t pairs[] = {samples, samples};
@@ -49,11 +48,18 @@ static leati_value off_diagonal(leati_graph *g, int64_t samples) {
  * gamma (1 - m - d) (1 + m - d)+ over the pairs with two labels; d is 1 - the cosine, m the margin. */
 static leati_value circle(leati_graph *g, const leati_measure_options *options, leati_value y_true,
                           leati_value y_pred) {
-    const leati_desc desc = *leati_graph_desc(g, y_pred);
+    leati_desc desc = *leati_graph_desc(g, y_pred);
     float gamma = (float)options->gamma, margin = (float)options->margin;
     if (desc.rank != 2 || leati_desc_count(leati_graph_desc(g, y_true)) != desc.shape[0])
         return leati_graph_fail(g, LEAT_ESHAPE,
                                 "circle: expected predictions (samples, size) and one label for each sample");
+    if (leati_graph_desc(g, y_true)->dtype != LEAT_F32) y_true = leati_cast(g, y_true, LEAT_F32, 1.0f);
+    if (options->totals) { /* each part computes the pairs of the whole batch */
+        y_true = leati_reshape(g, y_true, 1, desc.shape);
+        y_true = leati_total_rows(g, options->totals, y_true, false);
+        y_pred = leati_total_rows(g, options->totals, y_pred, true);
+        desc.shape[0] = options->totals->whole;
+    }
     leati_value cosine = leati_matmul(g, y_pred, false, y_pred, true, LEATI_NONE);
     leati_value distance = positive_part(g, leati_linear(g, cosine, -1.0f, 1.0f));
     leati_value same = same_labels(g, y_true, desc.shape[0]), other = leati_linear(g, same, -1.0f, 1.0f);
@@ -84,4 +90,5 @@ const leati_loss_type leati_loss_circle = {
     .measure = {.name = "circle", .class_name = "Circle", .fields = fields, .lower = circle},
     .sparse = true,
     .unbounded = true,
-    .skips_zeros = true};
+    .skips_zeros = true,
+    .compares = true};

@@ -239,13 +239,9 @@ static leati_value reduce_whole(const leati_output_loss *loss, leati_graph *grap
     return scaled(graph, weighted, share);
 }
 
-leati_value leati_loss_lower(const leati_output_loss *loss, leati_graph *graph, leati_value y_true,
-                             leati_value y_pred, leati_value weights, leati_totals *totals) {
-    leati_measure_options options = loss->options;
-    const int32_t before = totals ? totals->count : 0;
-    options.totals = totals;
-    leati_value values = loss->type->measure.lower(graph, &options, y_true, y_pred);
-    if (totals && totals->count > before) return reduce_whole(loss, graph, values, weights, totals);
+/* Weights the values of samples or steps, and reduces them. */
+static leati_value reduce_values(const leati_output_loss *loss, leati_graph *graph, leati_value y_true,
+                                 leati_value values, leati_value weights, leati_totals *totals) {
     leati_value kept = counted(loss, graph, y_true, values);
     leati_value factors = all_weights(graph, &values, kept, weights);
     if (factors != LEATI_NONE) values = leati_mul(graph, values, factors);
@@ -259,4 +255,23 @@ leati_value leati_loss_lower(const leati_output_loss *loss, leati_graph *graph, 
     leati_value mean = leati_reduce_all(graph, LEATI_REDUCE_MEAN, values);
     mean = scaled(graph, mean, leati_share_of_part(totals));
     return kept == LEATI_NONE ? mean : of_counted(graph, mean, kept, totals);
+}
+
+/* Reduces a loss of pairs, of which every part has the values of all samples of the batch, and contributes its share. */
+static leati_value reduce_pairs(const leati_output_loss *loss, leati_graph *graph, leati_value y_true,
+                                leati_value values, leati_value weights, leati_totals *totals) {
+    if (weights != LEATI_NONE) weights = leati_total_rows(graph, totals, weights, false);
+    return scaled(graph, reduce_values(loss, graph, y_true, values, weights, NULL),
+                  leati_share_of_part(totals));
+}
+
+leati_value leati_loss_lower(const leati_output_loss *loss, leati_graph *graph, leati_value y_true,
+                             leati_value y_pred, leati_value weights, leati_totals *totals) {
+    leati_measure_options options = loss->options;
+    const int32_t before = totals ? totals->count : 0;
+    options.totals = totals;
+    leati_value values = loss->type->measure.lower(graph, &options, y_true, y_pred);
+    if (totals && loss->type->compares) return reduce_pairs(loss, graph, y_true, values, weights, totals);
+    if (totals && totals->count > before) return reduce_whole(loss, graph, values, weights, totals);
+    return reduce_values(loss, graph, y_true, values, weights, totals);
 }

@@ -70,6 +70,7 @@ typedef struct leati_loss_type {
     bool label_lists; /* targets are lists of class numbers (N, length), filled up with 0 */
     bool unbounded;   /* the class numbers are labels: the size of the output does not limit them */
     bool skips_zeros; /* means do not count values that are 0 */
+    bool compares;    /* samples of the batch with each other: the value of one depends on all */
 } leati_loss_type;
 
 typedef enum leati_reduction {

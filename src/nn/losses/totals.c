@@ -29,6 +29,17 @@ leati_value leati_total(leati_graph *graph, leati_totals *totals, leati_value pa
     return leati_add(graph, total, leati_linear(graph, leati_sub(graph, part, fixed), factor, 0.0f));
 }
 
+/* The rows have room for the largest batch, so that a total has one size in all batches. */
+leati_value leati_total_rows(leati_graph *graph, leati_totals *totals, leati_value part,
+                             bool differentiates) {
+    if (!totals || part < 0) return part;
+    int64_t before[LEAT_MAX_RANK] = {totals->first},
+            after[LEAT_MAX_RANK] = {totals->most - totals->first - totals->samples};
+    leati_value rows = leati_pad(graph, part, before, after, 0.0f);
+    rows = differentiates ? leati_total(graph, totals, rows) : leati_total_count(graph, totals, rows);
+    return leati_slice_axis(graph, rows, 0, 0, totals->whole);
+}
+
 float leati_share_of_part(const leati_totals *totals) {
     return totals ? (float)totals->samples / (float)totals->whole : 1.0f;
 }

@@ -10,10 +10,11 @@
 enum { LEATI_TOTALS_MAX = 64 };
 
 typedef struct leati_totals {
-    bool collects;                        /* the program computes the part's sums, and nothing else */
-    int64_t samples, whole;               /* of the part, of the batch */
-    int32_t *binding;                     /* the number of the next graph input */
-    int32_t count;                        /* totals so far; both programs ask for them in the same order */
+    bool collects;          /* the program computes the part's sums, and nothing else */
+    int64_t samples, whole; /* of the part, of the batch */
+    int64_t first, most;    /* the place of the part in the batch; the most samples of a batch */
+    int32_t *binding;       /* the number of the next graph input */
+    int32_t count;          /* totals so far; both programs ask for them in the same order */
     leati_value values[LEATI_TOTALS_MAX]; /* of collects: the part's sums; otherwise those of the batch */
 } leati_totals;
 
@@ -24,6 +25,10 @@ typedef struct leati_totals {
 leati_value leati_total(leati_graph *graph, leati_totals *totals, leati_value part);
 /* The same without a gradient, for counts. */
 leati_value leati_total_count(leati_graph *graph, leati_totals *totals, leati_value part);
+
+/* Returns the rows of all samples of the batch, of which `part` has those of the part: a total of rows that are zeros
+ * outside of the part.  Gradients: as leati_total; without `differentiates`, none.  totals NULL: the result is `part`. */
+leati_value leati_total_rows(leati_graph *graph, leati_totals *totals, leati_value part, bool differentiates);
 
 /* Returns the share of the part in the batch, as a number; 1 without totals. */
 float leati_share_of_part(const leati_totals *totals);

@@ -221,17 +221,6 @@ static leati_value loss_weights(context *c, int output) {
     return leati_mul(c->graph, weights, leati_div(c->graph, leati_scalar(c->graph, (float)all), steps));
 }
 
-static leat_status check_parts(const context *c, leat_error *err) {
-    for (int i = 0; i < c->model->output_count; ++i) {
-        if (c->model->compiled.losses[i].type != &leati_loss_circle) continue;
-        return leati_fail(err, LEAT_ENOTSUP,
-                          "loss 'circle' of output '%s' compares all pairs of samples: such a loss is not "
-                          "supported with several ranks",
-                          leati_model_output_name(c->model, i));
-    }
-    return LEAT_OK;
-}
-
 /* Returns the share of these samples in a value that is a mean over the batch. */
 static leati_value share_of(context *c, leati_value mean) {
     if (c->spec->whole_batch == 0) return mean;
@@ -242,7 +231,6 @@ static leati_value share_of(context *c, leati_value mean) {
 static leat_status lower_losses(context *c, const leati_lowering *lowering, leat_error *err) {
     leati_program *program = c->program;
     leati_value total = LEATI_NONE, sum = LEATI_NONE;
-    if (c->spec->whole_batch > 0) LEATI_TRY(check_parts(c, err));
     if (lowering->added_loss_count > 0) LEATI_TRY(leati_step_add_losses(c, lowering, &sum, err));
     leati_graph_label(c->graph, "loss");
     for (int i = 0; i < c->model->output_count; ++i) {
@@ -408,6 +396,8 @@ static leat_status build(context *c, leat_error *err) {
     c->totals = (leati_totals){.collects = c->spec->part_of_step == LEATI_STEP_TOTALS,
                                .samples = c->spec->inputs[0].shape[0],
                                .whole = c->spec->whole_batch,
+                               .first = c->spec->first_sample,
+                               .most = c->spec->most_samples,
                                .binding = &c->program->binding_count};
     LEATI_TRY(leati_step_bind_inputs(c, inputs, err));
     for (int i = 0; c->carry && i < c->spec->input_count; ++i)

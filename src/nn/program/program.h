@@ -39,10 +39,11 @@ typedef struct leati_program_spec {
     /* Number of samples of the batch of which these samples are a part; 0: they are the batch.  Losses and gradients
      * are then shares, whose sums over the parts are those of the batch (decision 0702). */
     int64_t whole_batch;
-    int64_t
-        first_sample;  /* with whole_batch, of a model with states: the place of these samples in the batch */
-    leati_norms norms; /* with whole_batch */
-    leati_share share; /* of an update: the weights that this rank updates */
+    /* With whole_batch, of a model with states or with a loss of pairs: the place of these samples in the batch, and the
+     * most samples that a batch has. */
+    int64_t first_sample, most_samples;
+    leati_norms norms;                 /* with whole_batch */
+    leati_share share;                 /* of an update: the weights that this rank updates */
     int32_t input_count, target_count; /* the model's inputs and outputs; target_count is 0 to predict */
     leati_desc inputs[LEATI_PROGRAM_MAX_OUTPUTS];
     leati_desc targets[LEATI_PROGRAM_MAX_OUTPUTS]; /* per output; rank -1: the output has no loss */

@@ -40,10 +40,23 @@ static void cut_desc(leati_desc *desc, const void **pointer, int64_t first, int6
     desc->shape[0] = count;
 }
 
+/* True if the program of a part depends on the place of its samples in the batch. */
+static bool has_place(const leat_model *model) {
+    bool has = model->weights.state_bytes > 0;
+    for (int i = 0; i < model->output_count && model->compiled.ready; ++i) {
+        const leati_loss_type *loss = model->compiled.losses[i].type;
+        has = has || (loss && loss->compares);
+    }
+    return has;
+}
+
 void leati_parts_cut(const leati_parts *r, leati_program_spec *spec, const void **pointers, int64_t first,
                      int64_t count) {
     int at = 0;
-    if (r->p->model->weights.state_bytes > 0) spec->first_sample = first;
+    if (has_place(r->p->model)) {
+        spec->first_sample = first;
+        spec->most_samples = r->batch->binding->batch_size;
+    }
     first -= r->from;
     memcpy(pointers, r->pointers, sizeof r->pointers);
     spec->whole_batch = r->samples;
