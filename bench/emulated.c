@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Delays the completion of each request until an emulated network would have finished it: the bytes of requests pass one
- * after the other, and each request also waits for the latencies of the messages of its algorithm, while the bytes of
- * the next one pass.  The real communicator does the work beneath. */
+/* Delays the completion of each request until an emulated network would have finished it: the bytes of requests pass
+ * one after the other; a request also waits for the latencies of the messages of its algorithm, while the bytes of the
+ * next one pass.  The real communicator does the work beneath. */
 #include "emulated.h"
 
 #include <math.h>
@@ -42,8 +42,8 @@ typedef struct cost {
     double busy_s, latency_s;
 } cost;
 
-/* The stages of leat's sums, and their messages in units of the values (src/dist/mpi/sums.c): each rank of a stage sends
- * a small sum to the others of its group. */
+/* The stages of leat's sums, and their messages in units of the values (src/dist/mpi/sums.c): each rank of a stage
+ * sends a small sum to the others of its group. */
 static int stages_of(int ranks, double *sent) {
     static const int factors[] = {4, 2, 3, 5, 7, 11, 13};
     int stages = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One rank of a test of stateful layers and of inputs with a fixed batch size, whose parts the ranks compute.  All ranks
- * together and this process alone must end with the same weights, states, results and predictions: to 1e-6, with the
- * option "exact" to the byte; also where a callback of rank 0 resets the states, and where a fit that all ranks have
- * begun is continued by one process. */
+/* One rank of a test of stateful layers and of inputs with a fixed batch size, whose parts the ranks compute.  All
+ * ranks together and this process alone must end with the same weights, states, results and predictions: to 1e-6, with
+ * the option "exact" to the byte; also where a callback of rank 0 resets the states, and where a fit that all ranks
+ * have begun is continued by one process. */
 #include <dirent.h>
 #include <math.h>
 #include <stdio.h>
@@ -221,7 +221,7 @@ static void remove_folder(const char *folder) {
     (void)rmdir(folder);
 }
 
-/* All ranks train an epoch; a new model of one process, which knows the states from the checkpoint, trains the others. */
+/* All ranks train an epoch; a new model of one process, which knows the states from the checkpoint, trains the rest. */
 static void try_resume(const states_case *c, leat_dist *all, leat_dist *one) {
     char folder[64];
     leat_model *begun = make(c), *resumed = make(c), *whole = make(c);

@@ -257,7 +257,7 @@ static leati_value reduce_values(const leati_output_loss *loss, leati_graph *gra
     return kept == LEATI_NONE ? mean : of_counted(graph, mean, kept, totals);
 }
 
-/* Reduces a loss of pairs, of which every part has the values of all samples of the batch, and contributes its share. */
+/* Reduces a loss of pairs: every part has the values of all samples of the batch, and contributes its share. */
 static leati_value reduce_pairs(const leati_output_loss *loss, leati_graph *graph, leati_value y_true,
                                 leati_value values, leati_value weights, leati_totals *totals) {
     if (weights != LEATI_NONE) weights = leati_total_rows(graph, totals, weights, false);

@@ -27,7 +27,8 @@ leati_value leati_total(leati_graph *graph, leati_totals *totals, leati_value pa
 leati_value leati_total_count(leati_graph *graph, leati_totals *totals, leati_value part);
 
 /* Returns the rows of all samples of the batch, of which `part` has those of the part: a total of rows that are zeros
- * outside of the part.  Gradients: as leati_total; without `differentiates`, none.  totals NULL: the result is `part`. */
+ * outside of the part.  Gradients: as leati_total; none without `differentiates`.  totals NULL: the result is `part`.
+ */
 leati_value leati_total_rows(leati_graph *graph, leati_totals *totals, leati_value part, bool differentiates);
 
 /* Returns the share of the part in the batch, as a number; 1 without totals. */

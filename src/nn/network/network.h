@@ -224,8 +224,8 @@ size_t leati_states_bytes(const leat_model *model);
 void leati_states_move(leat_model *model, void *slab);
 /* Returns the batch size that the stateful layers were built for; -1 if there is none. */
 int64_t leati_model_stateful_batch(const leat_model *model);
-/* Copies the states of `count` samples, from number `first` of a batch of `batch` samples on, to `packed`, which has all
- * states of one sample behind those of the sample before; leati_states_unpack copies them back.  leati_states_width
+/* Copies the states of `count` samples, from number `first` of a batch of `batch` samples on, to `packed`, which has
+ * all states of one sample behind those of the sample before; leati_states_unpack copies them back.  leati_states_width
  * returns the bytes of one sample. */
 size_t leati_states_width(const leat_model *model, int64_t batch);
 void leati_states_pack(const leat_model *model, int64_t batch, int64_t first, int64_t count, void *packed);

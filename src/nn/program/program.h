@@ -39,8 +39,8 @@ typedef struct leati_program_spec {
     /* Number of samples of the batch of which these samples are a part; 0: they are the batch.  Losses and gradients
      * are then shares, whose sums over the parts are those of the batch (decision 0702). */
     int64_t whole_batch;
-    /* With whole_batch, of a model with states or with a loss of pairs: the place of these samples in the batch, and the
-     * most samples that a batch has. */
+    /* With whole_batch, of a model with states or with a loss of pairs: the place of these samples in the batch, and
+     * the most samples that a batch has. */
     int64_t first_sample, most_samples;
     leati_norms norms;                 /* with whole_batch */
     leati_share share;                 /* of an update: the weights that this rank updates */

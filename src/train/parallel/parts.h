@@ -40,8 +40,8 @@ leat_status leati_parts_bind(leati_parts *run, leat_error *err);
 void leati_parts_cut(const leati_parts *run, leati_program_spec *spec, const void **pointers, int64_t first,
                      int64_t count);
 
-/* Gives each rank the states of all samples behind a batch; every rank has computed those of its samples.  Errors: those
- * of the communicator; LEAT_ENOMEM. */
+/* Gives each rank the states of all samples behind a batch; every rank has computed those of its samples.  Errors:
+ * those of the communicator; LEAT_ENOMEM. */
 leat_status leati_parts_join_states(leati_parts *run, leat_error *err);
 
 #endif
