@@ -67,6 +67,10 @@ CASES = [
     "AugMix()",
     "AugMix(factor=0.7, num_chains=4, chain_depth=2, alpha=0.4)",
     "AugMix(num_chains=2, chain_depth=5, alpha=2.5, all_ops=False)",
+    "RandomColorJitter(brightness_factor=0.3, contrast_factor=(0.2, 0.6), saturation_factor=(0.1, 0.7), hue_factor=0.4)",
+    "RandomColorJitter(saturation_factor=0.8, brightness_factor=(-0.4, 0.1))",
+    "RandomColorJitter(hue_factor=(0.3, 0.5))",
+    "RandomColorJitter()",
 ]
 MASK = (1 << 64) - 1
 

@@ -148,7 +148,7 @@ static void numbers_are_those_of_keras_layers(void **state) {
         check_layer(line, values);
     }
     fclose(file);
-    assert_int_equal(cases, 128);
+    assert_int_equal(cases, 136);
 }
 
 /* ---- Statistics ---- */

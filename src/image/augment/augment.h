@@ -90,7 +90,7 @@ struct leati_step {
     leati_argument arguments[LEATI_AUGMENT_MAX_ARGUMENTS]; /* in the order of the type's parameters */
     leati_sampling sampling;                               /* for a geometric step */
     leati_extent before, after;
-    struct leat_augment *inner; /* the steps that RandAugment and AugMix choose from; NULL for other steps */
+    struct leat_augment *inner; /* the steps that a step of policy.c runs; NULL for others */
 };
 
 /* All types: ImageDataGenerator's arguments and short names, geometric layers of Keras, other layers of Keras.  Each

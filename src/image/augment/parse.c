@@ -219,6 +219,11 @@ static leat_status find_type(const leati_step_type **out, const char *name, leat
             }
             if (count < MOST_TYPES) names[count++] = type->name;
         }
+    if (strcmp(name, "MixUp") == 0 || strcmp(name, "CutMix") == 0)
+        return leati_fail(err, LEAT_EINVAL,
+                          "%s changes batches, not single pictures: it is an option of images, "
+                          "mix=mixup(0.2) or mix=cutmix(1)",
+                          name);
     const char *near = leati_nearest(name, names, count);
     return leati_fail(
         err, LEAT_EINVAL,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keras's RandAugment and AugMix as steps: they choose from other steps at random.  Room: image. */
+/* Keras's layers that are made of others, as steps: RandAugment and AugMix, which choose at random, and
+ * RandomColorJitter.  Room: image. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -178,6 +179,54 @@ static leat_status apply_aug_mix(const leati_step *step, const double *drawn, le
     return status;
 }
 
+/* ---- RandomColorJitter ---- */
+
+/* The steps that the factors stand for, in the order in which they are applied. */
+static const char *const jitter_names[] = {"RandomBrightness", "RandomContrast", "RandomSaturation",
+                                           "RandomHue"};
+enum { JITTERS = 4 };
+
+/* Adds the text of a step with the factor that was given. */
+static void add_jitter(leati_text *text, const char *name, const leati_argument *factor) {
+    leati_text_add(text, "%s%s(%s", text->length > 0 ? "," : "", name, factor->is_list ? "(" : "");
+    for (int i = 0; i < factor->count; ++i) {
+        char number[40];
+        snprintf(number, sizeof number, "%.15g", factor->number[i]);
+        leati_decimal_point(number);
+        leati_text_add(text, "%s%s", i > 0 ? "," : "", number);
+    }
+    leati_text_add(text, "%s)", factor->is_list ? ")" : "");
+}
+
+static leat_status check_jitter(leati_step *step, leat_error *err) {
+    const leati_extent *e = &step->before;
+    leati_text text = {0};
+    for (int i = 0; i < JITTERS; ++i)
+        if (step->arguments[i].count > 0) add_jitter(&text, jitter_names[i], &step->arguments[i]);
+    leat_status status = LEAT_OK;
+    if (text.failed)
+        status = leati_fail_memory(err, 0, "the steps of RandomColorJitter");
+    else if (text.length > 0)
+        status = leat_augment_create(&step->inner, text.data, e->height, e->width, e->channels, err);
+    leati_text_fini(&text);
+    return leati_prefix(status, err, "%s", step->type->name);
+}
+
+static void draw_jitter(const leati_step *step, leat_rng *rng, double *drawn) {
+    int inner = 0;
+    for (int i = 0; i < JITTERS; ++i)
+        if (step->arguments[i].count > 0) draw_inner(step, inner++, rng, drawn + i);
+}
+
+static leat_status apply_jitter(const leati_step *step, const double *drawn, leati_work *work,
+                                leat_error *err) {
+    int inner = 0;
+    for (int i = 0; i < JITTERS; ++i)
+        if (step->arguments[i].count > 0)
+            LEATI_TRY(leati_step_run(&step->inner->steps[inner++], drawn + i, work, err));
+    return LEAT_OK;
+}
+
 #define INTERPOLATION                                                                                        \
     { "interpolation", LEATI_ARGUMENT_WORD, "bilinear", "nearest bilinear", 0, 0 }
 
@@ -213,5 +262,14 @@ const leati_step_type leati_policy_steps[] = {
      .check = check_aug_mix,
      .draw = draw_aug_mix,
      .apply = apply_aug_mix},
+    {.name = "RandomColorJitter",
+     .parameters = {{"brightness_factor", LEATI_ARGUMENT_LIST, NULL, NULL, -1, 1},
+                    {"contrast_factor", LEATI_ARGUMENT_LIST, NULL, NULL, 0, 1},
+                    {"saturation_factor", LEATI_ARGUMENT_LIST, NULL, NULL, -1, 1},
+                    {"hue_factor", LEATI_ARGUMENT_LIST, NULL, NULL, 0, 1}},
+     .draws = "rgb_delta contrast_factor saturation_factor hue_factor",
+     .check = check_jitter,
+     .draw = draw_jitter,
+     .apply = apply_jitter},
     {.name = NULL},
 };
