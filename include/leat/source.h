@@ -159,9 +159,9 @@ LEAT_API LEAT_CHECKED leat_status leat_source_files(const char *spec, char **out
 LEAT_API LEAT_CHECKED leat_status leat_source_note_sizes(const leat_sequence *sequence, int64_t *sizes,
                                                          leat_error *err);
 
-/** Says where a sample comes from: the path of a picture, or the shard and the offset of a sample in `tar` and
- *  `tfrecord`, such as "train-003.tar, offset 71680".  In a combination it is the place in the source, in `zip` that in
- *  its first part.  Paths are escaped as in a SPEC.
+/** Says where a sample comes from: the path of a picture, or "train-003.tar, offset 71680" in shards, "a.csv, line 7"
+ *  in tables, "x.npz, row 5" (from 0) in arrays.  In a combination it is the place in the source, in `zip` that in its
+ *  first part.  Paths are escaped as in a SPEC.
  *  @param sequence  Made by leat_source_open, or a combination.
  *  @param sample  0 <= sample < samples.
  *  @param rng  The random numbers with which get_samples would make the sample, by which `mix` chooses; NULL: allowed

@@ -53,6 +53,11 @@ void leati_text_add(leati_text *text, const char *format, ...) {
     va_end(again);
 }
 
+void leati_text_add_names(leati_text *text, const char *const *names, size_t count, size_t most) {
+    for (size_t i = 0; i < count && i < most; ++i) leati_text_add(text, "%s%s", i > 0 ? ", " : "", names[i]);
+    if (count > most) leati_text_add(text, ", ...");
+}
+
 void leati_text_fini(leati_text *text) {
     leati_free(text->data);
     *text = (leati_text){0};

@@ -23,6 +23,9 @@ typedef struct leati_text {
 void leati_text_add(leati_text *text, const char *format, ...) LEAT_PRINTF(2, 3);
 void leati_text_fini(leati_text *text);
 
+/* Appends names with commas between them: the first `most` of them, and "..." if there are more. */
+void leati_text_add_names(leati_text *text, const char *const *names, size_t count, size_t most);
+
 /* Replaces the decimal separator of a number that printf wrote by a point: the separator of the process's locale may
  * be another character, even of several bytes.  Does not change a number without a separator, inf or nan. */
 void leati_decimal_point(char *number);

@@ -44,6 +44,8 @@ struct leati_columns {
     column columns[LEAT_BATCH_MAX_TENSORS];
     void *owner;
     void (*release)(void *owner);
+    char *path; /* of leati_columns_set_path; NULL: none */
+    leati_row_place (*find)(const void *owner, int64_t row);
 };
 
 leati_column_options leati_column_options_default(void) {
@@ -83,6 +85,7 @@ void leati_columns_destroy(leati_columns *columns) {
     if (!columns) return;
     for (int i = 0; i < columns->numbered.spec.tensor_count; ++i) leati_free(columns->columns[i].table);
     if (columns->release) columns->release(columns->owner);
+    leati_free(columns->path);
     leati_free(columns);
 }
 
@@ -371,6 +374,24 @@ leat_status leati_columns_finish(leat_sequence *out, leati_columns *columns, lea
     }
     leati_columns_finish_any(out, columns);
     return LEAT_OK;
+}
+
+leat_status leati_columns_set_path(leati_columns *columns, const char *path, leat_error *err) {
+    columns->path = leati_strdup(path);
+    return columns->path ? LEAT_OK : leati_fail_memory(err, strlen(path), "the name of a file");
+}
+
+void leati_columns_set_place(leati_columns *columns,
+                             leati_row_place (*find)(const void *owner, int64_t row)) {
+    columns->find = find;
+}
+
+bool leati_columns_place(const leat_sequence *sequence, int64_t sample, leati_row_place *out) {
+    const leati_columns *columns = (const leati_columns *)leati_numbered_of(sequence, make_batch);
+    if (!columns || (!columns->path && !columns->find)) return false;
+    *out = columns->find ? columns->find(columns->owner, sample)
+                         : (leati_row_place){columns->path, false, sample};
+    return true;
 }
 
 int leati_columns_count(const leati_columns *columns) {

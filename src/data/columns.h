@@ -52,6 +52,22 @@ leat_status leati_columns_add_members(leati_columns *columns, leat_npz *npz, cha
 /* Returns the number of arrays. */
 int leati_columns_count(const leati_columns *columns);
 
+/* Where a sample comes from. */
+typedef struct leati_row_place {
+    const char *path; /* borrowed */
+    bool is_line;     /* `number` is that of a line, from 1 on; otherwise that of a row, from 0 on */
+    int64_t number;
+} leati_row_place;
+
+/* Says that row N of the file `path`, of which the columns keep a copy, is sample N.  Errors: LEAT_ENOMEM. */
+leat_status leati_columns_set_path(leati_columns *columns, const char *path, leat_error *err);
+
+/* Says that `find` knows where the rows of the owner come from. */
+void leati_columns_set_place(leati_columns *columns, leati_row_place (*find)(const void *owner, int64_t row));
+
+/* Tells where a sample comes from; false: `sequence` was not made of columns, or nobody has said it. */
+bool leati_columns_place(const leat_sequence *sequence, int64_t sample, leati_row_place *out);
+
 /* Makes a sequence, which owns the columns; on failure the columns are destroyed. */
 leat_status leati_columns_finish(leat_sequence *out, leati_columns *columns, leat_error *err);
 

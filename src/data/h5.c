@@ -122,7 +122,10 @@ static leat_status add_datasets(leati_columns *columns, file *f, char *list, con
     while (list) {
         char *comma = strchr(list, ',');
         if (comma) *comma = '\0';
-        LEATI_TRY(add_dataset(columns, f, list, part, settings, err));
+        const leat_status status = add_dataset(columns, f, list, part, settings, err);
+        if (status == LEAT_ENOTFOUND)
+            return leati_prefix(status, err, "inputs= and targets= name datasets, and h5ls -r lists them");
+        if (status != LEAT_OK) return status;
         list = comma ? comma + 1 : NULL;
     }
     return LEAT_OK;
@@ -194,7 +197,8 @@ leat_status leati_open_h5(leat_sequence *out, const leati_spec *spec, const char
         release(f);
         return status;
     }
-    status = open_file(columns, f, settings, err);
+    status = leati_columns_set_path(columns, f->path, err);
+    if (status == LEAT_OK) status = open_file(columns, f, settings, err);
     if (status != LEAT_OK) {
         leati_columns_destroy(columns);
         return status;

@@ -214,7 +214,7 @@ static leat_status write_sample(const images *s, const place *from, int64_t samp
 }
 
 static leat_status make_samples(images *s, const int64_t *numbers, int64_t count, const leat_rng *rng,
-                                leat_batch *batch, int64_t *made, leat_error *err) {
+                                leat_batch *batch, int64_t *made, leat_error *first, leat_error *err) {
     const bool direct = !s->augment && !s->table && !s->cache && s->masks.count == 0;
     unsigned char *memory = NULL;
     leat_status status = direct ? LEAT_OK : allocate_record(s, &memory, err);
@@ -226,6 +226,7 @@ static leat_status make_samples(images *s, const int64_t *numbers, int64_t count
             ++*made;
         else
             status = leati_bad_sample(&s->bad, status, &problem, err);
+        if (first->message[0] == '\0') *first = problem;
     }
     leati_free(memory);
     return status;
@@ -235,9 +236,12 @@ static leat_status make_batch(leati_numbered *source, const int64_t *numbers, in
                               leat_batch *batch, leat_error *err) {
     images *s = (images *)source;
     int64_t made = 0;
-    LEATI_TRY(make_samples(s, numbers, count, rng, batch, &made, err));
+    leat_error first = {0};
+    LEATI_TRY(make_samples(s, numbers, count, rng, batch, &made, &first, err));
+    if (made == 0 && count == 1) return leati_fail(err, LEAT_ESKIPPED, "%s", first.message);
     if (made == 0)
-        return leati_fail(err, LEAT_ESKIPPED, "all %lld pictures of the batch are bad", (long long)count);
+        return leati_fail(err, LEAT_ESKIPPED, "all %lld pictures of the batch are bad, the first: %s",
+                          (long long)count, first.message);
     batch->size = made;
     for (int k = 0; k < s->numbered.spec.tensor_count; ++k) batch->tensors[k].shape[0] = made;
     if (s->choices.mix.mode == LEATI_MIX_NONE || !rng || s->choices.is_validation) return LEAT_OK;

@@ -53,6 +53,7 @@ typedef struct leati_image_choices {
     char *statistics;   /* the file of their statistics; NULL */
     char *cache;        /* memory, memory:SIZE or a file; NULL: none */
     leati_mix mix;
+    char *directory; /* of the paths of a CSV list; NULL: that of the list */
     char *x_column;
     char label_separator; /* between the classes of LEATI_LABELS_MULTIHOT */
     char *y_columns[32];

@@ -65,8 +65,15 @@ static leat_status find_column(int *out, const rows *header, const char *name, l
         return LEAT_OK;
     }
     const char *near = leati_nearest(name, (const char *const *)header->fields, (size_t)header->count);
-    return leati_fail(err, LEAT_EINVAL, "the header has no column '%s'%s%s%s (options x_col, y_col)", name,
-                      near ? ": did you mean '" : "", near ? near : "", near ? "'?" : "");
+    leati_text all = {0};
+    leati_text_add_names(&all, (const char *const *)header->fields, (size_t)header->count, 16);
+    const leat_status status =
+        leati_fail(err, LEAT_EINVAL,
+                   "the header has no column '%s'%s%s%s (options x_col, y_col); it has: %.200s", name,
+                   near ? ": did you mean '" : "", near ? near : "", near ? "'?" : "",
+                   all.data ? all.data : "none");
+    leati_text_fini(&all);
+    return status;
 }
 
 /* The columns that are read. */
@@ -144,14 +151,25 @@ static leat_status add_classes(leati_image_list *list, const rows *r, char *text
     return LEAT_OK;
 }
 
-/* Returns the path of a picture, which is relative to the folder of the list, for leati_free. */
-static char *path_of(const char *list, const char *name) {
+/* Returns the length of the part of *base that names the folder to which the paths of a list are relative; 0: none.
+ * *base is the list's path or the option. */
+static size_t folder_of(const char **base, const char *list, const leati_image_choices *choices) {
     const char *slash = strrchr(list, '/');
+    *base = choices->directory ? choices->directory : list;
+    size_t length = choices->directory ? strlen(choices->directory) : slash ? (size_t)(slash - list) : 0;
+    while (length > 1 && (*base)[length - 1] == '/') --length;
+    return length;
+}
+
+/* Returns the path of a picture, for leati_free. */
+static char *path_of(const char *list, const leati_image_choices *choices, const char *name) {
+    const char *base = NULL;
+    const size_t length = folder_of(&base, list, choices);
     leati_text path = {0};
-    if (name[0] == '/' || !slash)
+    if (name[0] == '/' || length == 0)
         leati_text_add(&path, "%s", name);
     else
-        leati_text_add(&path, "%.*s/%s", (int)(slash - list), list, name);
+        leati_text_add(&path, "%.*s/%s", (int)length, base, name);
     return path.failed ? NULL : path.data;
 }
 
@@ -176,7 +194,7 @@ static leat_status add_row(leati_image_list *list, const char *list_path, const 
         label = find_class(list, r, r->fields[c->labels[0]], choices, err);
         if (label < 0) return choices->class_count ? LEAT_EINVAL : LEAT_ENOMEM;
     }
-    char *path = path_of(list_path, r->fields[c->path]);
+    char *path = path_of(list_path, choices, r->fields[c->path]);
     if (!path) return leati_fail_memory(err, 0, "a list of files");
     LEATI_TRY(leati_image_list_add(list, path, label, err));
     if (choices->mask_column) LEATI_TRY(add_mask(list, r, c, err));
@@ -227,8 +245,8 @@ static leat_status read_rows(leati_image_list *list, rows *r, const char *path,
         if (r->count == 0) break;
         LEATI_TRY(add_row(list, path, r, &c, choices, err));
     }
-    const char *slash = strrchr(path, '/');
-    list->prefix = list->root = slash ? (size_t)(slash - path) : 0;
+    const char *base = NULL;
+    list->prefix = list->root = folder_of(&base, path, choices);
     list->from_csv = true;
     list->raw_columns = c.label_count;
     for (int64_t i = 0; list->raw && i < list->count; ++i) list->files[i].raw = list->raw + i * c.label_count;

@@ -142,6 +142,7 @@ leat_status leati_image_masks_find(leati_image_list *out, const leati_image_list
                                    const leati_image_choices *choices, leat_error *err) {
     place p;
     *out = (leati_image_list){0};
+    if (list->from_csv && choices->directory) path = choices->directory;
     leat_status status = open_place(&p, choices, err);
     for (int64_t i = 0; i < list->count && status == LEAT_OK; ++i)
         status = list->files[i].mask ? find_of_row(out, &p, list, &list->files[i], path, err)

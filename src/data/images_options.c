@@ -153,6 +153,8 @@ static leat_status read_labels(leati_image_choices *out, const leati_image_texts
     }
     LEATI_TRY(read_list(out->classes, &out->class_count, 256, "classes", texts->classes, err));
     LEATI_TRY(read_list(out->y_columns, &out->y_count, 32, "y_col", texts->y_col, err));
+    out->directory = texts->directory;
+    if (out->directory) LEATI_TRY(leati_spec_decode(out->directory, err));
     out->x_column = texts->x_col ? texts->x_col : NULL;
     if (out->x_column) LEATI_TRY(leati_spec_decode(out->x_column, err));
     const bool numbers = out->labels == LEATI_LABELS_RAW || out->labels == LEATI_LABELS_MULTI;

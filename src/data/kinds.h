@@ -41,8 +41,8 @@
       "uint8 (H, W, 1), resized by the nearest pixel, and moved with their pictures by augment; implies "    \
       "labels=none")                                                                                         \
     X(mask_col, "NAME",                                                                                      \
-      "the column of a CSV list that has the paths of the masks, relative to masks, or to the list's "       \
-      "folder")                                                                                              \
+      "the column of a CSV list that has the paths of the masks, relative to masks, to directory, or to "    \
+      "the list's folder")                                                                                   \
     X(classes, "NAME[,NAME...]", "the classes in the order of their numbers; default all, sorted")           \
     X(follow_links, "true|false", "enter linked folders inside of classes; default false")                   \
     X(validation, "SHARE", "the share of files for validation, with subset")                                 \
@@ -56,6 +56,7 @@
     X(decode, "full|scaled",                                                                                 \
       "scaled decodes JPEG at 1/2, 1/4 or 1/8 where that is still large enough: faster, other pixels")       \
     X(max_pixels, "N", "pictures with more pixels are bad; default 89478485")                                \
+    X(directory, "FOLDER", "the folder that the paths of a CSV list are relative to; default the list's")    \
     X(x_col, "NAME", "the column of a CSV list that has the paths; default filename")                        \
     X(y_col, "NAME[,NAME...]", "the column that has the labels; default class")                              \
     X(label_separator, "CHARACTER", "between the classes of a row, with labels=multihot; default |")
@@ -109,6 +110,9 @@ leati_kind_open leati_open_idx, leati_open_npy, leati_open_npz, leati_open_image
 /* Checks that the SPEC's kind exists and takes this number of paths.  Errors: LEAT_EINVAL. */
 leat_status leati_spec_check_kind(const leati_spec *spec, leat_error *err);
 
+/* Returns what stands for an argument of Keras's functions that read data, such as class_mode; NULL: not known. */
+const char *leati_keras_option(const char *name);
+
 /* Reads the options of a SPEC; their texts point into *spec.  Errors: LEAT_EINVAL. */
 leat_status leati_settings_read(leati_settings *out, const leati_spec *spec, leat_error *err);
 
@@ -128,7 +132,7 @@ leat_status leati_settings_read(leati_settings *out, const leati_spec *spec, lea
       "elements; other bytes are pictures")                                                                  \
     X(targets, "tfrecord", "FEATURE[,...]", "the feature that is each target")                               \
     X(exclude, "csv", "COLUMNS", "columns that the default of inputs leaves out")                            \
-    X(integers, "csv", "COLUMNS", "columns that are int32")                                                  \
+    X(integers, "csv", "COLUMNS", "columns that are int32, as a target is with onehot")                      \
     X(categories, "csv", "COLUMNS", "columns of texts that become 0, 1, ... in the order of the texts")      \
     X(onehot_categories, "csv", "COLUMNS", "columns of texts that become one-hot columns")                   \
     X(mapping, "csv", "FILE.json",                                                                           \
@@ -139,7 +143,7 @@ leat_status leati_settings_read(leati_settings *out, const leati_spec *spec, lea
       "of the column or a number")                                                                           \
     X(bad, "csv", "fail|skip", "skip leaves out rows that cannot be read, and says how many")                \
     X(header, "csv", "true|false", "the first line has the names of the columns; default true")              \
-    X(separator, "csv", "CHARACTER|tab", "the character between fields; default ,")                          \
+    X(separator, "csv", "CHARACTER|tab|space", "the character between fields; default ,")                    \
     X(decimal, "csv", "CHARACTER", "the decimal separator; default .")                                       \
     X(skip_lines, "csv", "N", "lines before the header that are ignored; default 0")                         \
     X(memory, "h5", "SIZE",                                                                                  \

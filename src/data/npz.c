@@ -202,6 +202,10 @@ static leat_status not_found(const leat_npz *npz, const char *name, leat_error *
     leati_text names = {0};
     for (int i = 0; i < npz->count && i < 16; ++i)
         leati_text_add(&names, "%s%s", i ? ", " : "", npz->arrays[i].name);
+    if (npz->count == 1 && npz->arrays[0].name[0] == '\0') {
+        leati_text_fini(&names);
+        return leati_fail(err, LEAT_ENOTFOUND, "'%s' is an .npy file, one array without a name", npz->label);
+    }
     leat_status status = leati_fail(err, LEAT_ENOTFOUND, "'%s' has no array '%s'; it has: %s", npz->label,
                                     name, npz->count && names.data ? names.data : "none");
     leati_text_fini(&names);

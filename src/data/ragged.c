@@ -25,6 +25,7 @@ typedef struct ragged {
     size_t row_bytes;            /* of a time step */
     unsigned char pad[ELEMENT_BYTES];
     leat_sequence rest; /* targets and sample weights; zeroed: there are none */
+    char *path;
     /* Buckets: bucket b has the samples members[first[b]] to members[first[b + 1] - 1], in order, and the batches from
      * batch[b] on. */
     int64_t *members;
@@ -77,6 +78,11 @@ static leat_status make_padded(leati_numbered *source, const int64_t *numbers, i
                                leat_batch *batch, leat_error *err) {
     const ragged *r = (const ragged *)source;
     return make_batch(r, numbers, count, r->choices.maxlen, rng, batch, err);
+}
+
+const char *leati_ragged_path(const leat_sequence *sequence) {
+    const ragged *r = (const ragged *)leati_numbered_of(sequence, make_padded);
+    return r ? r->path : NULL;
 }
 
 /* ---- The sequence with buckets ---- */
@@ -152,6 +158,7 @@ static void destroy(leati_numbered *source) {
     if (r->release) r->release(r->owner);
     leati_free(r->offsets);
     leati_free(r->members);
+    leati_free(r->path);
     leati_free(r);
 }
 
@@ -226,6 +233,8 @@ static leat_status read_values(ragged *r, const leati_array *values, leat_error 
 
 static leat_status open_ragged(ragged *r, const leati_ragged_parts *parts, int64_t batch_size,
                                leat_error *err) {
+    r->path = leati_strdup(parts->path);
+    if (!r->path) return leati_fail_memory(err, strlen(parts->path), "the name of a file");
     LEATI_TRY(read_values(r, parts->values, err));
     LEATI_TRY(read_offsets(r, parts->offsets, parts->values->shape[0], err));
     if (r->rest.samples && r->rest.samples(r->rest.user) != r->numbered.samples)

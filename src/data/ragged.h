@@ -22,10 +22,14 @@ typedef struct leati_ragged_choices {
 typedef struct leati_ragged_parts {
     const leati_array *values;  /* (values, ...) */
     const leati_array *offsets; /* (samples + 1,) integers */
+    const char *path;           /* of the file */
     leat_sequence rest;         /* targets and sample weights, with get_samples; zeroed: none */
     void *owner;
     void (*release)(void *owner);
 } leati_ragged_parts;
+
+/* Returns the path of the file that has the samples, borrowed; NULL: the sequence is of another kind. */
+const char *leati_ragged_path(const leat_sequence *sequence);
 
 /* Makes a sequence, which owns parts->rest and parts->owner, also on failure.  With buckets it has no numbered
  * samples: batch i is a function of (seed, pass, i).  Errors: LEAT_ESHAPE, LEAT_EFORMAT, LEAT_ENOTSUP the arrays;

@@ -114,7 +114,7 @@ leat_status leati_open_ragged(leat_sequence *out, const leati_spec *spec, const 
     LEATI_TRY(read_choices(&choices, &settings->ragged, err));
     LEATI_TRY(leati_npz_open_guarded(&npz, spec->paths[0], err));
     const char *values = settings->ragged.values, *offsets = settings->ragged.offsets;
-    leati_ragged_parts parts = {.owner = npz, .release = release};
+    leati_ragged_parts parts = {.owner = npz, .release = release, .path = spec->paths[0]};
     leat_status status = leati_npz_array(npz, values ? values : "values", &parts.values, err);
     if (status == LEAT_OK) status = leati_npz_array(npz, offsets ? offsets : "offsets", &parts.offsets, err);
     if (status == LEAT_OK) status = open_rest(&parts.rest, npz, settings, options, err);

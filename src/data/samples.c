@@ -5,9 +5,11 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "data/columns.h"
 #include "data/combine/combine.h"
 #include "data/images.h"
 #include "data/paths.h"
+#include "data/ragged.h"
 #include "json/json.h"
 #include "leat/source.h"
 #include "tensor/sequence.h"
@@ -32,6 +34,14 @@ static void add_path(leati_text *out, const char *path) {
     json_decref(escaped);
 }
 
+/* Tells which row of a file a sample is. */
+static bool is_row(const leat_sequence *source, int64_t sample, leati_row_place *out) {
+    const char *path = leati_ragged_path(source);
+    if (!path) return leati_columns_place(source, sample, out);
+    *out = (leati_row_place){path, false, sample};
+    return true;
+}
+
 leat_status leat_source_sample_name(const leat_sequence *sequence, int64_t sample, const leat_rng *rng,
                                     char **out, leat_error *err) {
     LEATI_GIVEN(out, err);
@@ -45,12 +55,16 @@ leat_status leat_source_sample_name(const leat_sequence *sequence, int64_t sampl
     const leat_sequence *source = leati_combined_locate(sequence, &number, rng ? rng->key : 0);
     const leati_image_list *list = leati_images_list(source);
     leati_text text = {0};
+    leati_row_place place;
     if (list) {
         add_path(&text, list->files[number].path);
     } else if (leati_is_records(source)) {
         uint64_t offset = 0;
         add_path(&text, leati_records_place(source, number, &offset));
         leati_text_add(&text, ", offset %llu", (unsigned long long)offset);
+    } else if (is_row(source, number, &place)) {
+        add_path(&text, place.path);
+        leati_text_add(&text, ", %s %lld", place.is_line ? "line" : "row", (long long)place.number);
     } else {
         return leati_fail(err, LEAT_ENOTSUP, "samples of this source have no name");
     }

@@ -191,6 +191,10 @@ static leat_status apply_option(leati_settings *settings, const kind *k, const c
         if (strcmp(option_types[i].key, key) == 0) return option_types[i].apply(settings, value, err);
         names[count++] = option_types[i].key;
     }
+    const char *hint = leati_keras_option(key);
+    if (hint)
+        return leati_fail(err, LEAT_EINVAL, "%s has no option '%s': what Keras calls so is %s", k->name, key,
+                          hint);
     const char *near = leati_nearest(key, names, count);
     return leati_fail(err, LEAT_EINVAL, "%s has no option '%s'%s%s%s", k->name, key,
                       near ? ": did you mean '" : "", near ? near : "", near ? "'?" : "");

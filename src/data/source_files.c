@@ -28,14 +28,19 @@ static void release(void *owner) {
     leati_free(f);
 }
 
-/* Creates empty columns that own an empty `files`. */
-static leat_status create(leati_columns **out, files **f, const leat_source_options *options,
-                          leat_error *err) {
+/* Creates empty columns that own an empty `files`, and whose rows are named by the first path of the SPEC. */
+static leat_status create(leati_columns **out, files **f, const leati_spec *spec,
+                          const leat_source_options *options, leat_error *err) {
     *out = NULL;
     *f = leati_calloc(1, sizeof **f);
     if (!*f) return leati_fail_memory(err, sizeof **f, "a source");
     leat_status status = leati_columns_create(out, options, *f, release, err);
-    if (status != LEAT_OK) release(*f);
+    if (status != LEAT_OK) {
+        release(*f);
+        return status;
+    }
+    status = leati_columns_set_path(*out, spec->paths[0], err);
+    if (status != LEAT_OK) leati_columns_destroy(*out);
     return status;
 }
 
@@ -70,7 +75,7 @@ leat_status leati_open_idx(leat_sequence *out, const leati_spec *spec, const cha
     leati_columns *columns;
     files *f;
     (void)text;
-    LEATI_TRY(create(&columns, &f, options, err));
+    LEATI_TRY(create(&columns, &f, spec, options, err));
     leat_status status = add_idx(columns, f, spec->paths[0], LEAT_PART_INPUT, settings, err);
     if (status == LEAT_OK && spec->path_count > 1)
         status = add_idx(columns, f, spec->paths[1], LEAT_PART_TARGET, settings, err);
@@ -96,7 +101,7 @@ leat_status leati_open_npy(leat_sequence *out, const leati_spec *spec, const cha
     leati_columns *columns;
     files *f;
     (void)text;
-    LEATI_TRY(create(&columns, &f, options, err));
+    LEATI_TRY(create(&columns, &f, spec, options, err));
     leat_status status = LEAT_OK;
     for (int i = 0; i < spec->path_count && status == LEAT_OK; ++i)
         status = add_npy(columns, f, spec->paths[i], (leat_batch_part)i, settings, err);
@@ -111,7 +116,7 @@ leat_status leati_open_npz(leat_sequence *out, const leati_spec *spec, const cha
     leati_columns *columns;
     files *f;
     (void)text;
-    LEATI_TRY(create(&columns, &f, options, err));
+    LEATI_TRY(create(&columns, &f, spec, options, err));
     leat_npz **npz = &f->npz[f->count++];
     leat_status status = leati_npz_open_guarded(npz, spec->paths[0], err);
     if (status == LEAT_OK)

@@ -91,10 +91,32 @@ const char *leati_spec_query(const char *text) {
     return mark ? mark + 1 : "";
 }
 
+/* Returns the kind that a file with this name probably has. */
+static const char *kind_of_name(const char *path) {
+    static const char *const endings[][2] = {{".npy", "npy"},    {".npz", "npz"},
+                                             {".csv", "csv"},    {".tsv", "csv"},
+                                             {".csv.gz", "csv"}, {".csv.zst", "csv"},
+                                             {".h5", "h5"},      {".hdf5", "h5"},
+                                             {".tar", "tar"},    {".tfrecord", "tfrecord"},
+                                             {".zip", "images"}, {".so", "plugin"}};
+    const size_t length = strcspn(path, "?,");
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; ++i) {
+        const size_t bytes = strlen(endings[i][0]);
+        if (length > bytes && memcmp(path + length - bytes, endings[i][0], bytes) == 0) return endings[i][1];
+    }
+    return NULL;
+}
+
+static leat_status no_kind(const char *text, leat_error *err) {
+    const char *kind = kind_of_name(text);
+    if (kind) return leati_fail(err, LEAT_EINVAL, "expected KIND:PATH, such as %s:%s", kind, text);
+    return leati_fail(err, LEAT_EINVAL, "expected KIND:PATH, such as npy:x.npy,y.npy, or images:FOLDER");
+}
+
 leat_status leati_spec_parse(leati_spec *out, const char *text, leat_error *err) {
     *out = (leati_spec){0};
     int kind = leati_spec_kind_length(text);
-    if (kind == 0) return leati_fail(err, LEAT_EINVAL, "expected KIND:PATH, such as npy:x.npy,y.npy");
+    if (kind == 0) return no_kind(text, err);
     out->text = leati_strdup(text);
     if (!out->text) return leati_fail_memory(err, strlen(text), "a SPEC");
     out->text[kind] = '\0';

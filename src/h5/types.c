@@ -50,6 +50,13 @@ static void parse_float(leati_h5_cursor *c, unsigned bits, leati_h5_type *out) {
     }
 }
 
+/* Gives the type of the integers that an enumeration stands for, such as the one that h5py makes of NumPy's bool. */
+static void parse_enumeration(leati_h5_cursor *c, leati_h5_type *out) {
+    const unsigned first = (unsigned)leati_h5_take(c, 1), bits = (unsigned)leati_h5_take(c, 3);
+    const size_t bytes = (size_t)leati_h5_take(c, 4);
+    if ((first & 0xf) == 0 && bytes == out->bytes) parse_integer(c, bits, out);
+}
+
 bool leati_h5_parse_type(leati_h5_reader *r, const unsigned char *data, size_t bytes, leati_h5_type *out) {
     leati_h5_cursor c = leati_h5_cursor_make(data, bytes);
     unsigned first = (unsigned)leati_h5_take(&c, 1), bits = (unsigned)leati_h5_take(&c, 3);
@@ -58,6 +65,7 @@ bool leati_h5_parse_type(leati_h5_reader *r, const unsigned char *data, size_t b
     case 0: parse_integer(&c, bits, out); break;
     case 1: parse_float(&c, bits, out); break;
     case 3: out->class = LEATI_H5_TEXT; break;
+    case 8: parse_enumeration(&c, out); break;
     case 9:
         if ((bits & 0xf) == 1 && out->bytes == 8 + (size_t)r->image->offset_bytes)
             out->class = LEATI_H5_VARIABLE_TEXT;

@@ -543,7 +543,7 @@ static void check_finds_bad_and_equal_pictures(void **state) {
     assert_non_null(strstr(out, "\n  width      1 to 2 pixels, median 1\n"));
     assert_non_null(strstr(out, "most frequent size (height x width): 1x1, 2 pictures"));
     assert_non_null(strstr(out, "sample 3: picture 'run/photos/b/2.ppm': PPM: the file is truncated"));
-    assert_non_null(strstr(out, "samples 0 and 2: run/photos/a/1.ppm, run/photos/b/1.ppm"));
+    assert_non_null(strstr(out, "samples 0 and 2: run/photos/a/1.ppm and run/photos/b/1.ppm"));
     assert_int_equal(run("feed check images:run/photos?size=2x2&labels=onehot --json"), 1);
     json_t *root = json_loads(out, 0, NULL);
     assert_int_equal(whole(root, "readable"), 3);
@@ -558,7 +558,12 @@ static void check_finds_bad_and_equal_pictures(void **state) {
     json_decref(root);
     assert_int_equal(run("feed check images:run/photos?size=2x2&bad=skip"), 1);
     assert_non_null(strstr(out, "left out in training because of bad=skip: 1"));
+    assert_non_null(strstr(out, "sample 3: picture 'run/photos/b/2.ppm': PPM: the file is truncated\n"));
     assert_non_null(strstr(out, "2.0 times the samples of the smallest"));
+    assert_int_equal(
+        run("feed check images:run/photos?size=2x2&validation=0.6&subset=validation&split=ordered"), 1);
+    assert_non_null(
+        strstr(out, "class 0           0 samples,   0.0 %  a\n")); /* classes without samples, too */
     assert_int_equal(run("feed check repeat(images:run/photos?size=2x2;times=30)"), 1);
     assert_non_null(strstr(out, "120 samples"));
     assert_non_null(strstr(out, "cannot be read: 30"));
@@ -599,6 +604,43 @@ static void check_reads_arrays(void **state) {
     runs("feed check npz:d.npz");
     assert_non_null(strstr(out, "90 samples"));
     assert_non_null(strstr(out, "cannot be read: 0"));
+    make_pictures(); /* and the folder */
+    float x[] = {1, 2, 3, NAN, 1, 2, 4, 5};
+    int32_t y[] = {0, 1, 2, 1};
+    static const char *const names[] = {"x", "y"};
+    const leat_tensor tensors[] = {leat_tensor_view(LEAT_F32, 2, (int64_t[]){4, 2}, x),
+                                   leat_tensor_view(LEAT_I32, 1, (int64_t[]){4}, y)};
+    assert_int_equal(leat_npz_write("run/a.npz", names, tensors, 2, NULL), LEAT_OK);
+    assert_int_equal(run("feed check npz:run/a.npz?onehot=2"), 1);
+    assert_non_null(strstr(out, "sample 2: run/a.npz, row 2: the label of sample 2 is 2"));
+    assert_non_null(strstr(out, "with NaN or infinity: 1 samples\n    sample 1: run/a.npz, row 1\n"));
+    runs("feed check take(skip(npz:run/a.npz;count=1);count=1) --json");
+    json_t *root = json_loads(out, 0, NULL);
+    assert_string_equal(json_string_value(
+                            json_object_get(json_array_get(json_object_get(root, "not_finite_samples"), 0),
+                                            "path")),
+                        "run/a.npz, row 1");
+    json_decref(root);
+    write_text("run/a.csv", "a,b,y\n1,2,0\n\n1,2,1\n3,4,0.5\n");
+    runs("feed check csv:run/a.csv?targets=y");
+    assert_non_null(strstr(out, "samples 0 and 1: run/a.csv, line 2 and run/a.csv, line 4\n"));
+    assert_null(strstr(out, "class")); /* numbers of which some look like classes */
+}
+
+/* Rows may have several classes, and masks have values. */
+static void check_counts_classes_and_masks(void **state) {
+    (void)state;
+    make_pictures();
+    write_text("run/photos/list.csv", "filename,class\na/1.ppm,sun|sea\na/2.ppm,sea\nb/1.ppm,\n");
+    runs("feed check images:run/photos/list.csv?size=2x2&labels=multihot");
+    assert_non_null(strstr(out, "class 0           2 samples,  66.7 %  sea\n"));
+    assert_non_null(strstr(out, "class 1           1 samples,  33.3 %  sun\n"));
+    assert_non_null(strstr(out, "a sample may have several classes, or none\n"));
+    if (system("mkdir -p run/masks/a") != 0) fail();
+    write_text("run/masks/a/1.pgm", "P2 2 1 255 0 255");
+    write_text("run/masks/a/2.pgm", "P2 2 1 255 0 0");
+    runs("feed check images:run/photos/a?size=2x2&masks=run/masks/a");
+    assert_non_null(strstr(out, "values of the masks: 0 (75.0 %), 255 (25.0 %)\n"));
 }
 
 /* Makes an archive of two pictures, of which the second is bad, with labels. */
@@ -620,8 +662,8 @@ static void check_names_places(void **state) {
     assert_int_equal(run("feed check concat(images:run/photos?size=2x2;tar:run/s.tar?size=2x2)"), 1);
     assert_non_null(strstr(out, "6 samples"));
     assert_non_null(strstr(out, "most frequent size (height x width): 1x1, 3 pictures"));
-    assert_non_null(strstr(out, "samples 0 and 2: run/photos/a/1.ppm, run/photos/b/1.ppm"));
-    assert_non_null(strstr(out, "samples 2 and 4: run/photos/b/1.ppm, run/s.tar, offset 512"));
+    assert_non_null(strstr(out, "samples 0 and 2: run/photos/a/1.ppm and run/photos/b/1.ppm"));
+    assert_non_null(strstr(out, "samples 2 and 4: run/photos/b/1.ppm and run/s.tar, offset 512"));
     assert_int_equal(
         run("feed check zip(images:run/photos?size=2x2;mix(skip(images:run/photos?size=2x2;count=2);"
             "tar:run/s.tar?size=2x2))"),
@@ -731,6 +773,7 @@ int main(void) {
         cmocka_unit_test(check_finds_bad_and_equal_pictures),
         cmocka_unit_test(a_fit_counts_samples_that_were_left_out),
         cmocka_unit_test(check_reads_arrays),
+        cmocka_unit_test(check_counts_classes_and_masks),
         cmocka_unit_test(check_names_places),
         cmocka_unit_test(check_reads_buckets),
         cmocka_unit_test(check_sees_pictures_without_augmentation),

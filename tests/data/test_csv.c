@@ -15,6 +15,7 @@
 #include "data/files.h"
 #include "data/table/csv.h"
 #include "data/table/number.h"
+#include "leat/log.h"
 #include "leat/source.h"
 
 enum { MOST = 4096 };
@@ -144,9 +145,10 @@ static void columns_are_named(void **state) {
     gives("csv:t.csv?inputs=b..d|a&integers=a", "2 3 4/6 7 8;i1/5");
     gives("csv:t.csv?inputs=a&targets=b|c&sample_weights=d", "1/5;2/6;3/7;4/8");
     gives("csv:t.csv?inputs=a&targets=b&scale=1/2", "0.5/2.5;2/6");
+    gives("csv:t.csv?inputs=a&targets=b&onehot=7", "1/5;0 0 1 0 0 0 0/0 0 0 0 0 0 1");
     gives("csv:t.csv?header=false&skip_lines=2&inputs=1,0&targets=3", "6 5;8");
     refused("csv:t.csv?targets=e", LEAT_EINVAL, "there is no column 'e'");
-    refused("csv:t.csv?targets=4", LEAT_EINVAL, "there are 4 columns");
+    refused("csv:t.csv?targets=4", LEAT_EINVAL, "there is no column '4'; there are: a, b, c, d");
     refused("csv:t.csv?inputs=a,a", LEAT_EINVAL, "named twice");
     refused("csv:t.csv?inputs=c..b", LEAT_EINVAL, "before the first");
     refused("csv:t.csv?targets=a..d", LEAT_EINVAL, "no column is left");
@@ -163,6 +165,10 @@ static void fields_are_quoted(void **state) {
     gives("csv:t.csv?separator=%3B&decimal=%2C&categories=b&inputs=a|b", "1.5/2.5;i0/1");
     make_text("t.csv", "a\tb\n1\ttrue\n2\tFALSE\n");
     gives("csv:t.csv?separator=tab", "1 1/2 0");
+    make_text("t.csv", "a b\n1 2\n");
+    gives("csv:t.csv?separator=space", "1 2");
+    make_text("t.csv", "a\n\n1\n\n2\n\n");
+    gives("csv:t.csv", "1/2");
     make_text("t.csv", "a,b\n1,2\n3,x\"y\"\n");
     refused("csv:t.csv", LEAT_EFORMAT, "'t.csv': line 3");
     make_text("t.csv", "a,b\n1,2\n\n3,\"4\n");
@@ -224,6 +230,67 @@ static void categories_keep_their_numbers(void **state) {
     remove("u.csv");
 }
 
+static void has_place(const leat_sequence *s, int64_t sample, const char *expected) {
+    leat_error err = {0};
+    char *name = NULL;
+    if (leat_source_sample_name(s, sample, NULL, &name, &err) != LEAT_OK) fail_msg("%s", err.message);
+    assert_string_equal(name, expected);
+    leati_free(name);
+}
+
+/* Rows that are left out, blank lines, fields of several lines and further files do not confuse the lines. */
+static void samples_are_named_by_file_and_line(void **state) {
+    (void)state;
+    leat_sequence s;
+    leat_error err = {0};
+    make_text("t-08.csv", "made by hand\na,b\n1,x\n\n2,\"y\nz\"\n,u\n3,v\n4,w\n");
+    make_text("t-09.csv", "made by hand\na,b\n5,x\n");
+    assert_int_equal(leat_source_open(&s, sizeof s, "csv:t-*.csv?skip_lines=1&categories=b&missing=skip",
+                                      NULL, &err),
+                     LEAT_OK);
+    assert_int_equal(s.samples(s.user), 5);
+    has_place(&s, 0, "t-08.csv, line 3");
+    has_place(&s, 1, "t-08.csv, line 5");
+    has_place(&s, 2, "t-08.csv, line 8");
+    has_place(&s, 3, "t-08.csv, line 9");
+    has_place(&s, 4, "t-09.csv, line 3");
+    leat_sequence_destroy(&s);
+    remove("t-08.csv");
+    remove("t-09.csv");
+}
+
+static void count_warning(void *user, leat_log_level level, const char *message) {
+    (void)message;
+    *(int *)user += level == LEAT_LOG_WARNING;
+}
+
+/* Headers that are probably none, and columns that are probably an index, are warned of. */
+static void suspicious_tables_are_warned_of(void **state) {
+    static const struct {
+        const char *text, *spec;
+        int warnings;
+    } cases[] = {
+        {"5.1,3.5,0\n4.9,3,1\n", "csv:t.csv", 1},
+        {"5.1,3.5,0\n4.9,3,1\n", "csv:t.csv?header=false", 0},
+        {"0,1,2\n4.9,3,1\n", "csv:t.csv", 0}, /* positions, which pandas writes */
+        {"a,1\n4.9,3\n", "csv:t.csv", 0},
+        {",a,y\n0,1,2\n", "csv:t.csv?targets=y", 1},
+        {",a,y\n0,1,2\n", "csv:t.csv?targets=y&exclude=0", 0},
+        {",a,y\n0,1,2\n", "csv:t.csv?targets=y&inputs=a", 0},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+        leat_sequence s;
+        int warnings = 0;
+        make_text("t.csv", cases[i].text);
+        leat_set_log(count_warning, &warnings);
+        assert_int_equal(leat_source_open(&s, sizeof s, cases[i].spec, NULL, NULL), LEAT_OK);
+        leat_set_log(NULL, NULL);
+        if (warnings != cases[i].warnings) fail_msg("case %d: %d warnings", (int)i, warnings);
+        leat_sequence_destroy(&s);
+    }
+}
+
 static void files_are_read_in_order(void **state) {
     (void)state;
     make_text("t-08.csv", "a,b\n1,2\n");
@@ -241,6 +308,23 @@ static void files_are_read_in_order(void **state) {
         char name[16];
         snprintf(name, sizeof name, "t-%02d.csv", i);
         remove(name);
+    }
+}
+
+static void other_forms_of_files_are_named(void **state) {
+    static const struct {
+        const char *begin, *says;
+    } cases[] = {{"BZh91AY&SY", "compressed with bzip2: unpack it"},
+                 {"\xfd\x37zXZ", "compressed with xz"},
+                 {"PK\3\4", "a zip file"},
+                 {"\xff\xfe"
+                  "a",
+                  "iconv -f UTF-16"},
+                 {"PAR1", "a Parquet file"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+        make_text("t.csv", cases[i].begin);
+        refused("csv:t.csv", LEAT_EFORMAT, cases[i].says);
     }
 }
 
@@ -288,6 +372,11 @@ static void read_chunks(char *out, size_t room, const char *text, size_t chunk_b
     else
         for (int64_t i = 0; i < table.rows * 2; ++i)
             snprintf(out + strlen(out), room - strlen(out), "%g ", ((const float *)table.groups[0].data)[i]);
+    for (int64_t row = 0; row < table.rows && status == LEAT_OK; ++row) {
+        const leati_csv_run run = leati_csv_runs_find(&table.runs, row);
+        assert_string_equal(table.paths[run.file], "x");
+        snprintf(out + strlen(out), room - strlen(out), "line %d ", (int)run.line);
+    }
     leati_csv_table_fini(&table);
     leati_spec_fini(&spec);
     free(lengths);
@@ -304,6 +393,7 @@ static void chunks_do_not_matter(void **state) {
         char whole[512], parts[512];
         read_chunks(whole, sizeof whole, texts[i], 0);
         assert_true(i < 2 || strstr(whole, "line 7: expected 2 columns, found 1"));
+        assert_true(i > 0 || strstr(whole, "line 2 line 3 line 5 line 8 line 11 "));
         for (size_t size = 1; size < 70; ++size) {
             read_chunks(parts, sizeof parts, texts[i], size);
             assert_string_equal(whole, parts);
@@ -329,7 +419,10 @@ int main(void) {
         cmocka_unit_test(bad_rows_fail_or_are_skipped),
         cmocka_unit_test(missing_values_follow_the_policy),
         cmocka_unit_test(categories_keep_their_numbers),
+        cmocka_unit_test(samples_are_named_by_file_and_line),
+        cmocka_unit_test(suspicious_tables_are_warned_of),
         cmocka_unit_test(files_are_read_in_order),
+        cmocka_unit_test(other_forms_of_files_are_named),
         cmocka_unit_test(compressed_files_are_unpacked),
         cmocka_unit_test(chunks_do_not_matter),
     };

@@ -49,6 +49,15 @@ static void add_chunked(void) {
     assert_true(H5Dwrite(set, H5T_NATIVE_SHORT, H5S_ALL, H5S_ALL, H5P_DEFAULT, numbers) >= 0);
     const hid_t plain = H5Dcreate2(file, "big", H5T_IEEE_F64BE, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
     assert_true(H5Dwrite(plain, H5T_NATIVE_SHORT, H5S_ALL, H5S_ALL, H5P_DEFAULT, numbers) >= 0);
+    const hid_t truth = H5Tenum_create(H5T_NATIVE_INT8); /* as h5py writes NumPy's bool */
+    H5Tenum_insert(truth, "FALSE", &(signed char){0});
+    H5Tenum_insert(truth, "TRUE", &(signed char){1});
+    signed char bits[ROWS * 3];
+    for (int i = 0; i < ROWS * 3; ++i) bits[i] = (signed char)(i % 2);
+    const hid_t flags = H5Dcreate2(file, "flags", truth, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    assert_true(H5Dwrite(flags, truth, H5S_ALL, H5S_ALL, H5P_DEFAULT, bits) >= 0);
+    H5Dclose(flags);
+    H5Tclose(truth);
     H5Dclose(plain);
     H5Dclose(set);
     H5Pclose(how);
@@ -101,7 +110,9 @@ static void datasets_become_tensors(void **state) {
     gives("h5:t.h5?inputs=train/x", "3 0.5 1 0.5;0 1");
     gives("h5:t.h5?inputs=packed&targets=y&onehot=3", "2 3 4 -4 -3 -2;1 0 0 0 1 0");
     gives("h5:t.h5?inputs=big&targets=packed&scale=1/2", "1 1.5 2 -2 -1.5 -1;2 3 4 -4 -3 -2");
+    gives("h5:t.h5?inputs=flags&scale=1&targets=y&onehot=3", "1 0 1 1 0 1;1 0 0 0 1 0");
     refused("h5:t.h5", LEAT_ENOTFOUND, "'x': the object does not exist");
+    refused("h5:t.h5", LEAT_ENOTFOUND, "inputs= and targets= name datasets");
     refused("h5:t.h5?inputs=train", LEAT_EFORMAT, "expected a dataset");
     refused("h5:none.h5", LEAT_ENOTFOUND, "none.h5");
     refused("h5:t.h5?inputs=train/x,y&targets=y&onehot=2&shape=3", LEAT_ESHAPE, "cannot reshape");

@@ -243,8 +243,15 @@ static void lists_in_csv(void **state) {
     assert_true(t.labels[0] == 1 && t.labels[1] == 2 && t.labels[2] == -3.5f && t.labels[3] == 4);
     leat_sequence_destroy(&s);
     refused("images:list.csv?y_col=clas", LEAT_EINVAL, "no column 'clas': did you mean 'class'?");
+    refused("images:list.csv?y_col=clas", LEAT_EINVAL, "it has: class, filename, x, ");
     refused("images:list.csv?labels=raw", LEAT_EFORMAT, "line 2: labels=raw expects numbers, found 'b'");
     refused("images:list.csv?classes=a", LEAT_EINVAL, "'b' is none of the names in classes");
+    make_text("list.csv", "filename,class\nb/0.ppm,b\na/b.ppm,a\n");
+    has_reds("images:list.csv?size=2x2&directory=d", "5 1");
+    has_reds("images:./list.csv?size=2x2&directory=d//", "5 1");
+    s = opened("images:list.csv?size=2x2&directory=d&masks=d", 32);
+    assert_int_equal(s.spec.tensors[1].dtype, LEAT_U8);
+    leat_sequence_destroy(&s);
     make_text("list.csv", "filename,class\nd/b/0.ppm\n");
     refused("images:list.csv", LEAT_EFORMAT, "has 1 columns, the header has 2");
     make_text("list.csv", "filename,class\n\"d/b/0.ppm,1\n");

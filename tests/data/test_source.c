@@ -364,6 +364,11 @@ static void wrong_specs_say_what_is_right(void **state) {
     (void)state;
     refused("x.npy", LEAT_EINVAL, "expected KIND:PATH");
     refused("", LEAT_EINVAL, "expected KIND:PATH");
+    refused("some/d.npz?inputs=x", LEAT_EINVAL, "such as npz:some/d.npz?inputs=x");
+    refused("photos", LEAT_EINVAL, "images:FOLDER");
+    refused("npz:x.npy", LEAT_ENOTFOUND, "'x.npy' is an .npy file, one array without a name");
+    refused("images:d?target_size=2", LEAT_EINVAL, "no option 'target_size': what Keras calls so is size=");
+    refused("images:d?zoom_range=2", LEAT_EINVAL, "a step of augment=");
     refused("pny:x.npy", LEAT_EINVAL, "there are idx npy npz images");
     refused("ndx:x", LEAT_EINVAL, "did you mean 'idx'?");
     refused("npy:x.npy,,y.npy", LEAT_EINVAL, "path 2 is empty");
@@ -394,7 +399,7 @@ static void wrong_specs_say_what_is_right(void **state) {
     refused("npy:y.npy,x.npy?onehot=3", LEAT_EDTYPE, "needs integers");
     refused("npy:d.npz", LEAT_EFORMAT, "write npz:d.npz");
     refused("npy:absent.npy", LEAT_ENOTFOUND, "data 'npy:absent.npy': cannot open 'absent.npy'");
-    refused("npz:e.npz", LEAT_ENOTFOUND, "no array 'x'; it has: a,b, t0, x1");
+    refused("npz:e.npz", LEAT_ENOTFOUND, "no array 'x'; it has: a,b, t0, x1; name them, such as ?inputs=x1");
     refused("npz:d.npz?inputs=x,z", LEAT_ENOTFOUND, "no array 'z'");
     refused("idx:.", LEAT_EINVAL, "a directory");
 }

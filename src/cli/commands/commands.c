@@ -287,11 +287,12 @@ const cli_command cli_commands[] = {
      "Reads each sample once, on all cores, and prints on standard output: the number of samples, the "
      "shapes, the mean and the standard deviation of the channels of pictures, how many samples "
      "each class has, the samples that cannot be read, with the reason, and samples whose inputs are the "
-     "same (by their SHA-256), with the place that each comes from: a file, or a shard and an offset.  "
-     "Pictures "
+     "same (by their SHA-256), with the place that each comes from: a file, a file with the line of a table "
+     "or the row of "
+     "an array, or a shard and an offset.  Pictures "
      "are read without their augmentation.  The "
-     "exit code is 1 if a sample cannot be read.  Targets that are one integer, or a one-hot row, are "
-     "classes.",
+     "exit code is 1 if a sample cannot be read.  Targets that are one integer, or a row of zeros and "
+     "ones, are classes; of masks, the values of the pixels are counted.",
      "leat feed check 'images:photos?size=224x224'\nleat feed check npz:train.npz --json",
      USES(feed_check_uses), cli_feed_check},
     {"feed show", "SPEC", "write a page with samples and their labels",

@@ -255,6 +255,7 @@ static leat_status make_batch(leati_numbered *source, const int64_t *numbers, in
     leati_records *records = (leati_records *)source;
     (void)rng;
     reading in = {.fd = -1};
+    leat_error first = {0};
     leat_status status = LEAT_OK;
     int64_t made = 0;
     for (int64_t i = 0; i < count && status == LEAT_OK; ++i) {
@@ -264,10 +265,14 @@ static leat_status make_batch(leati_numbered *source, const int64_t *numbers, in
             ++made;
         else
             status = leati_bad_sample(&records->bad, status, &problem, err);
+        if (first.message[0] == '\0') first = problem;
     }
     end_reading(&in);
+    if (status == LEAT_OK && made == 0 && count == 1)
+        return leati_fail(err, LEAT_ESKIPPED, "%s", first.message);
     if (status == LEAT_OK && made == 0)
-        return leati_fail(err, LEAT_ESKIPPED, "all %lld samples of the batch are bad", (long long)count);
+        return leati_fail(err, LEAT_ESKIPPED, "all %lld samples of the batch are bad, the first: %s",
+                          (long long)count, first.message);
     batch->size = made;
     for (int k = 0; k < records->field_count; ++k) batch->tensors[k].shape[0] = made;
     return status;
@@ -358,7 +363,8 @@ static leat_status describe(leati_records *records, leat_error *err) {
     reading in = {.fd = -1};
     leat_status status = LEAT_OK;
     for (int k = 0; k < records->field_count && status == LEAT_OK; ++k) {
-        const leati_span *span = &records->spans[records->spans_per_sample > 1 ? k : 0];
+        const leati_span *span = &records->spans[records->first * records->spans_per_sample +
+                                                 (records->spans_per_sample > 1 ? k : 0)];
         const unsigned char *bytes = NULL;
         status = read_span(records, &in, span, &bytes, err);
         if (status == LEAT_OK) status = describe_field(records, &records->fields[k], bytes, span->bytes, err);

@@ -70,6 +70,7 @@ struct leati_records {
     int64_t onehot;
     int64_t left_out; /* pieces that the index does not have */
     leati_bad_samples bad;
+    int64_t first;  /* the sample that says which types and shapes there are */
     int64_t *sizes; /* of leat_source_note_sizes; borrowed; NULL: nobody asked */
 };
 

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "data/shards/records.h"
 #include "data/archive/tar.h"
 
@@ -60,6 +61,19 @@ static const part *find_member(const grouping *g, const char *names) {
     return NULL;
 }
 
+/* Says which parts the first sample has. */
+static leat_status no_part(const grouping *g, const leati_field *field, leat_error *err) {
+    const char *names[MAX_PARTS];
+    leati_text all = {0};
+    for (int i = 0; i < g->count; ++i) names[i] = g->members[i].extension;
+    leati_text_add_names(&all, names, (size_t)g->count, 16);
+    const leat_status status =
+        leati_fail(err, LEAT_EINVAL, "the first sample, '%.100s', has no part '%s'; it has: %.200s", g->key,
+                   field->name, all.data ? all.data : "none");
+    leati_text_fini(&all);
+    return status;
+}
+
 /* Chooses the fields that the SPEC does not name, when the first sample is known. */
 static leat_status choose_fields(const grouping *g, leat_error *err) {
     leati_records *records = g->records;
@@ -83,9 +97,7 @@ static leat_status choose_fields(const grouping *g, leat_error *err) {
     for (int i = 0; i < records->field_count; ++i) {
         leati_field *field = &records->fields[i];
         const part *found = find_member(g, field->name);
-        if (!found)
-            return leati_fail(err, LEAT_EINVAL, "the first sample, '%.100s', has no part '%s'", g->key,
-                              field->name);
+        if (!found) return no_part(g, field, err);
         field->form = form_of(found->extension);
         if (field->form == LEATI_FIELD_UNKNOWN && field->has_dtype) field->form = LEATI_FIELD_RAW;
         if (field->form == LEATI_FIELD_UNKNOWN)

@@ -170,7 +170,7 @@ static leat_status decode_numbers(const leati_field *field, const unsigned char 
     return fits ? LEAT_OK : leati_fail(err, LEAT_EFORMAT, "the list is damaged");
 }
 
-/* Determines the form of a field by the first record. */
+/* Determines the form of a field by a record. */
 static leat_status choose_form(leati_field *field, const unsigned char *bytes, size_t count,
                                leat_error *err) {
     leati_feature feature;
@@ -197,29 +197,92 @@ static leat_status choose_form(leati_field *field, const unsigned char *bytes, s
     return LEAT_OK;
 }
 
-static leat_status choose_forms(leati_records *records, leat_error *err) {
-    const leati_span *span = records->spans;
-    if (records->numbered.samples == 0) return LEAT_OK;
-    if (records->field_count == 0 || records->fields[0].part != LEAT_PART_INPUT)
-        return leati_fail(err, LEAT_EINVAL, "expected inputs=FEATURE");
-    leati_map map = {0};
-    const unsigned char *bytes = NULL;
-    if (records->contents[span->shard]) {
-        bytes = records->contents[span->shard] + span->offset;
-    } else {
-        LEATI_TRY(leati_map_open_guarded(&map, records->shards.paths[span->shard], err));
-        bytes = map.size >= span->offset + span->bytes ? map.data + span->offset : NULL;
-    }
-    leat_status status = bytes ? LEAT_OK
-                               : leati_fail(err, LEAT_EIO, "'%s' was shortened while it was read",
-                                            records->shards.paths[span->shard]);
-    for (int i = 0; i < records->field_count && status == LEAT_OK; ++i)
-        status = choose_form(&records->fields[i], bytes, span->bytes, err);
-    if (map.data) {
-        if (status == LEAT_OK) status = leati_map_check(&map, map.data, map.size, err);
-        leati_map_close(&map);
-    }
+/* Says which features could be inputs. */
+static leat_status no_inputs(const unsigned char *bytes, size_t count, leat_error *err) {
+    leati_text names = {0};
+    (void)leati_example_names(bytes, count, add_name, &names);
+    const leat_status status =
+        leati_fail(err, LEAT_EINVAL, "expected inputs=FEATURE; the features are %.300s",
+                   names.data ? names.data : "not known");
+    leati_text_fini(&names);
     return status;
+}
+
+/* Chooses the forms of all fields by a record. */
+static leat_status choose_forms_by(leati_records *records, const unsigned char *bytes, size_t count,
+                                   leat_error *err) {
+    if (records->field_count == 0 || records->fields[0].part != LEAT_PART_INPUT)
+        return no_inputs(bytes, count - FOOTER_BYTES, err);
+    for (int i = 0; i < records->field_count; ++i)
+        LEATI_TRY(choose_form(&records->fields[i], bytes, count, err));
+    return LEAT_OK;
+}
+
+/* A record of a shard, which is mapped unless it is in memory. */
+typedef struct mapped {
+    leati_map map;
+    const unsigned char *bytes;
+    size_t count;
+} mapped;
+
+static leat_status map_record(mapped *out, const leati_records *records, int64_t sample, leat_error *err) {
+    const leati_span *span = &records->spans[sample];
+    *out = (mapped){.count = span->bytes};
+    if (records->contents[span->shard]) {
+        out->bytes = records->contents[span->shard] + span->offset;
+        return LEAT_OK;
+    }
+    LEATI_TRY(leati_map_open_guarded(&out->map, records->shards.paths[span->shard], err));
+    if (out->map.size >= span->offset + span->bytes) {
+        out->bytes = out->map.data + span->offset;
+        return LEAT_OK;
+    }
+    leati_map_close(&out->map);
+    return leati_fail(err, LEAT_EIO, "'%s' was shortened while it was read",
+                      records->shards.paths[span->shard]);
+}
+
+/* Ends the use of a record, whose file may have been shortened meanwhile. */
+static leat_status unmap_record(mapped *record, leat_status status, leat_error *err) {
+    if (!record->map.data) return status;
+    if (status == LEAT_OK) status = leati_map_check(&record->map, record->map.data, record->map.size, err);
+    leati_map_close(&record->map);
+    return status;
+}
+
+/* Returns true if the checksum of a record is right. */
+static bool is_whole(const mapped *record) {
+    const size_t count = record->count - FOOTER_BYTES;
+    return leati_crc32c_masked(record->bytes, count) == read_le(record->bytes + count, 4);
+}
+
+/* Finds the first record whose checksum is right, among a number of them. */
+static leat_status find_whole_record(leati_records *records, leat_error *err) {
+    enum { MOST = 1000 };
+    for (int64_t i = 0; i < records->numbered.samples && i < MOST; ++i) {
+        mapped record;
+        LEATI_TRY(map_record(&record, records, i, err));
+        const bool fits = is_whole(&record);
+        LEATI_TRY(unmap_record(&record, LEAT_OK, err));
+        if (!fits) continue;
+        records->first = i;
+        break;
+    }
+    return LEAT_OK;
+}
+
+/* Determines the forms of all fields by the first record; if bad data is skipped, by the first one that is whole. */
+static leat_status choose_forms(leati_records *records, leat_error *err) {
+    mapped record;
+    if (records->numbered.samples == 0) return LEAT_OK;
+    if (records->bad.skipped) LEATI_TRY(find_whole_record(records, err));
+    const leati_span *span = &records->spans[records->first];
+    LEATI_TRY(map_record(&record, records, records->first, err));
+    const leat_status status = is_whole(&record)
+                                   ? choose_forms_by(records, record.bytes, record.count, err)
+                                   : leati_fail(err, LEAT_EFORMAT, "the checksum of the record is wrong");
+    return leati_prefix(unmap_record(&record, status, err), err, "'%s', offset %llu",
+                        records->shards.paths[span->shard], (unsigned long long)span->offset);
 }
 
 leat_status leati_open_tfrecord(leat_sequence *out, const leati_spec *spec, const char *text,

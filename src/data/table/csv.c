@@ -12,6 +12,24 @@
 #include "data/archive/paths.h"
 #include "zip/unpack.h"
 
+/* Refuses files whose first bytes say that they are no text of 8-bit characters. */
+static leat_status check_text(const unsigned char *data, size_t bytes, const char *path, leat_error *err) {
+    static const struct {
+        const char *begin;
+        size_t bytes;
+        const char *what;
+    } forms[] = {{"BZh", 3, "compressed with bzip2: unpack it (.gz and .zst are read as they are)"},
+                 {"\xfd\x37zXZ", 5, "compressed with xz: unpack it (.gz and .zst are read as they are)"},
+                 {"PK\3\4", 4, "a zip file: unpack it (.gz and .zst are read as they are)"},
+                 {"\xff\xfe", 2, "text in UTF-16: iconv -f UTF-16 -t UTF-8 converts it"},
+                 {"\xfe\xff", 2, "text in UTF-16: iconv -f UTF-16 -t UTF-8 converts it"},
+                 {"PAR1", 4, "a Parquet file, which leat does not read (docs/sources.md)"}};
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; ++i)
+        if (bytes >= forms[i].bytes && memcmp(data, forms[i].begin, forms[i].bytes) == 0)
+            return leati_fail(err, LEAT_EFORMAT, "'%s' is %s", path, forms[i].what);
+    return LEAT_OK;
+}
+
 static leat_status add_file(leati_csv_table *table, const char *path, const leati_spec *spec,
                             leati_thread_pool *pool, leat_error *err) {
     leati_map map;
@@ -25,6 +43,7 @@ static leat_status add_file(leati_csv_table *table, const char *path, const leat
         status = leati_unpack(&unpacked, &bytes, map.data, map.size, path, err);
         text = (const char *)unpacked;
     }
+    if (status == LEAT_OK) status = check_text((const unsigned char *)text, bytes, path, err);
     if (status == LEAT_OK) status = leati_csv_table_add(table, text, bytes, path, spec, pool, err);
     const leat_status present = leati_map_check(&map, map.data, map.size, status == LEAT_OK ? err : NULL);
     if (status == LEAT_OK) status = present;
@@ -70,6 +89,12 @@ static void release(void *owner) {
     leati_free(owner);
 }
 
+static leati_row_place find_row(const void *owner, int64_t row) {
+    const leati_csv_table *table = owner;
+    const leati_csv_run run = leati_csv_runs_find(&table->runs, row);
+    return (leati_row_place){table->paths[run.file], true, run.line};
+}
+
 static leat_status add_group(leati_columns *columns, const leati_csv_table *table,
                              const leati_csv_group *group, const leati_settings *settings, leat_error *err) {
     const char *first = table->columns[group->columns[0]].name;
@@ -98,6 +123,7 @@ leat_status leati_open_csv(leat_sequence *out, const leati_spec *spec, const cha
         release(table);
         return status;
     }
+    leati_columns_set_place(columns, find_row);
     status = read_table(table, spec, err);
     for (int g = 0; g < table->group_count && status == LEAT_OK; ++g)
         status = add_group(columns, table, &table->groups[g], settings, err);

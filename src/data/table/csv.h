@@ -4,6 +4,7 @@
  *
  *   csv_options.c   what the SPEC says; finds the columns by the header's names
  *   csv_rows.c      parses the rows of one chunk
+ *   csv_runs.c      remembers in which line each row began
  *   csv_file.c      cuts a file into chunks and joins their results
  *   csv_mapping.c   the numbers of categories and the means, and the file that keeps them
  *   csv.c           the source */
@@ -68,6 +69,17 @@ typedef struct leati_csv_group {
     void *data;          /* (rows, width), then (rows, final_width); int32 or float32 */
 } leati_csv_group;
 
+/* Rows from `row` on, of which each has one line, beginning with `line`. */
+typedef struct leati_csv_run {
+    int64_t row, line;
+    int file; /* the index of the file */
+} leati_csv_run;
+
+typedef struct leati_csv_runs {
+    leati_csv_run *at; /* in the order of the rows */
+    int64_t count;
+} leati_csv_runs;
+
 typedef struct leati_csv_table {
     leati_csv_format format;
     leati_csv_column *columns;
@@ -75,6 +87,9 @@ typedef struct leati_csv_table {
     leati_csv_group groups[LEAT_BATCH_MAX_TENSORS];
     int group_count;
     int64_t rows;
+    leati_csv_runs runs; /* where the rows come from */
+    char **paths;        /* (path_count): of the files */
+    int path_count;
     char *mapping; /* the path of a mapping; NULL: none */
     bool mapping_was_read;
     int64_t skipped;                             /* rows that were left out */
@@ -99,6 +114,7 @@ typedef struct leati_csv_chunk {
     int64_t rows, capacity, lines, skipped;
     uint32_t *data[LEAT_BATCH_MAX_TENSORS]; /* (rows, width) for each group */
     leati_dictionary *words;                /* (columns): of categories */
+    leati_csv_runs runs;                    /* lines are counted from 0 in the chunk */
     leat_status status;
     int64_t bad_line; /* of the failure or of the first skipped row, counted from 0 in the chunk */
     char message[LEATI_CSV_MESSAGE_BYTES];
@@ -112,6 +128,15 @@ void leati_csv_chunk_fini(leati_csv_chunk *chunk, const leati_csv_table *table);
  * returned as it is.  Errors: LEAT_EFORMAT; LEAT_ENOMEM. */
 leat_status leati_csv_header_read(char ***names, int *count, const char **text, const char *end,
                                   int64_t *line, const leati_csv_format *format, leat_error *err);
+
+/* ---- csv_runs.c ---- */
+
+/* Notes that a row, the next one, begins in a line.  Returns false if there is no memory. */
+bool leati_csv_runs_add(leati_csv_runs *runs, int64_t row, int64_t line, int file);
+
+/* Returns the file and the line of a row that was added. */
+leati_csv_run leati_csv_runs_find(const leati_csv_runs *runs, int64_t row);
+void leati_csv_runs_fini(leati_csv_runs *runs);
 
 /* ---- csv_file.c ---- */
 

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "data/table/csv.h"
+#include "data/table/number.h"
 
 enum { THREADS = 64 };
 
@@ -167,6 +168,12 @@ static leat_status append(leati_csv_table *table, leati_csv_chunk *chunk, int64_
             memcpy((char *)table->groups[g].data + (size_t)table->rows * row_bytes, chunk->data[g],
                    (size_t)chunk->rows * row_bytes);
     }
+    for (int64_t i = 0; i < chunk->runs.count; ++i) {
+        const leati_csv_run *run = &chunk->runs.at[i];
+        if (!leati_csv_runs_add(&table->runs, table->rows + run->row, line + run->line,
+                                table->path_count - 1))
+            return leati_fail_memory(err, 0, "the lines of rows");
+    }
     table->rows += chunk->rows;
     return LEAT_OK;
 }
@@ -207,13 +214,42 @@ static leat_status add_rows(leati_csv_table *table, const char *text, const char
     return status;
 }
 
+/* Warns of a header that may be the first row of a file without one: all of its names are numbers, and not the
+ * positions that pandas writes for columns without names. */
+static void warn_of_numbers(char *const *names, int count, const char *label, char point) {
+    bool are_positions = true;
+    for (int i = 0; i < count; ++i) {
+        float number = 0;
+        const char *end = names[i] + strlen(names[i]);
+        if (leati_read_float(names[i], end, point, &number) != end || names[i] == end) return;
+        are_positions = are_positions && number == (float)i;
+    }
+    if (!are_positions)
+        leati_log(LEAT_LOG_WARNING,
+                  "the header of '%s' consists of numbers: if it is the first row, say header=false", label);
+}
+
+/* Keeps the name of a file, for messages about its rows. */
+static leat_status add_path(leati_csv_table *table, const char *path, leat_error *err) {
+    char **paths = leati_realloc(table->paths, (size_t)table->path_count + 1, sizeof *paths);
+    if (!paths) return leati_fail_memory(err, 0, "the names of files");
+    table->paths = paths;
+    paths[table->path_count] = leati_strdup(path);
+    if (!paths[table->path_count]) return leati_fail_memory(err, strlen(path), "the name of a file");
+    ++table->path_count;
+    return LEAT_OK;
+}
+
 static leat_status add(leati_csv_table *table, const char *text, const char *end, const char *label,
                        const leati_spec *spec, leati_thread_pool *pool, leat_error *err) {
     char **names = NULL;
     int count = 0;
     int64_t line = 1;
+    LEATI_TRY(add_path(table, label, err));
     if (end - text >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) text += 3; /* a byte order mark */
     LEATI_TRY(leati_csv_header_read(&names, &count, &text, end, &line, &table->format, err));
+    if (table->format.has_header && !table->columns)
+        warn_of_numbers(names, count, label, table->format.point);
     LEATI_TRY(table->columns ? compare_columns(table, names, count, err)
                              : make_columns(table, names, count, spec, err));
     return add_rows(table, text, end, label, line, pool, err);
@@ -233,6 +269,9 @@ void leati_csv_table_fini(leati_csv_table *table) {
         leati_free(table->groups[g].columns);
         leati_free(table->groups[g].data);
     }
+    for (int i = 0; i < table->path_count; ++i) leati_free(table->paths[i]);
+    leati_free(table->paths);
+    leati_csv_runs_fini(&table->runs);
     leati_free(table->columns);
     *table = (leati_csv_table){0};
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "data/table/csv.h"
@@ -15,12 +16,12 @@
 static leat_status read_character(char *out, const char *key, char *text, leat_error *err) {
     if (!text) return LEAT_OK;
     LEATI_TRY(leati_spec_decode(text, err));
-    if (strcmp(text, "tab") == 0) {
-        *out = '\t';
+    if (strcmp(text, "tab") == 0 || strcmp(text, "space") == 0) {
+        *out = text[0] == 't' ? '\t' : ' ';
         return LEAT_OK;
     }
     if (text[0] == '\0' || text[1] != '\0' || text[0] == '"' || text[0] == '\n' || text[0] == '\r')
-        return leati_fail(err, LEAT_EINVAL, "%s=%s: expected one character, or tab", key, text);
+        return leati_fail(err, LEAT_EINVAL, "%s=%s: expected one character, or tab or space", key, text);
     *out = text[0];
     return LEAT_OK;
 }
@@ -85,9 +86,12 @@ static leat_status find_column(int *out, const leati_csv_table *table, const cha
         return leati_fail_memory(err, (size_t)table->column_count * sizeof *names, "the names of columns");
     for (int i = 0; i < table->column_count; ++i) names[i] = table->columns[i].name;
     const char *near = leati_nearest(name, names, (size_t)table->column_count);
-    leat_status status =
-        leati_fail(err, LEAT_EINVAL, "there is no column '%s'%s%s%s (there are %d columns)", name,
-                   near ? ": did you mean '" : "", near ? near : "", near ? "'?" : "", table->column_count);
+    leati_text all = {0};
+    leati_text_add_names(&all, names, (size_t)table->column_count, 16);
+    leat_status status = leati_fail(err, LEAT_EINVAL, "there is no column '%s'%s%s%s; there are: %.200s",
+                                    name, near ? ": did you mean '" : "", near ? near : "", near ? "'?" : "",
+                                    all.data ? all.data : "none");
+    leati_text_fini(&all);
     leati_free(names);
     return status;
 }
@@ -196,6 +200,10 @@ static leat_status add_others(leati_csv_table *table, leat_error *err) {
     for (int i = 0; i < table->column_count; ++i)
         if (table->columns[i].type == LEATI_CSV_UNUSED)
             LEATI_TRY(add_to_group(table, i, table->group_count - 1, err));
+    if (table->columns[0].name[0] == '\0' && table->columns[0].group == table->group_count - 1)
+        leati_log(LEAT_LOG_WARNING,
+                  "the first column has no name, and is an input: if it is the index that pandas "
+                  "writes, exclude=0 leaves it out");
     if (table->groups[table->group_count - 1].width > 0) return LEAT_OK;
     return leati_fail(err, LEAT_EINVAL, "no column is left for the inputs");
 }
@@ -213,6 +221,16 @@ static void order_groups(leati_csv_table *table, int first_input) {
             table->columns[table->groups[g].columns[i]].group = g;
 }
 
+/* Makes the columns of targets integers that become one-hot rows. */
+static void set_labels(leati_csv_table *table) {
+    for (int g = 0; g < table->group_count; ++g) {
+        const leati_csv_group *group = &table->groups[g];
+        leati_csv_column *c = &table->columns[group->columns[0]];
+        if (group->part == LEAT_PART_TARGET && group->width == 1 && c->type == LEATI_CSV_NUMBER)
+            c->type = LEATI_CSV_INTEGER;
+    }
+}
+
 leat_status leati_csv_groups_read(leati_csv_table *table, const leati_spec *spec, leat_error *err) {
     char *inputs = leati_spec_value(spec, "inputs");
     LEATI_TRY(add_groups(table, leati_spec_value(spec, "targets"), LEAT_PART_TARGET, err));
@@ -225,6 +243,7 @@ leat_status leati_csv_groups_read(leati_csv_table *table, const leati_spec *spec
     LEATI_TRY(visit_list(table, leati_spec_value(spec, "categories"), set_type, LEATI_CSV_CATEGORY, err));
     LEATI_TRY(visit_list(table, leati_spec_value(spec, "onehot_categories"), set_type,
                          LEATI_CSV_ONEHOT_CATEGORY, err));
+    if (leati_spec_value(spec, "onehot")) set_labels(table);
     for (int g = 0; g < table->group_count; ++g) {
         leati_csv_group *group = &table->groups[g];
         group->is_integer = true;

@@ -267,7 +267,7 @@ static void parse(reader *r) {
     const char *p = chunk->begin;
     while (p < r->end) {
         const char *blank = end_of_line(p, r->end), *begin = p;
-        if (blank && r->table->column_count > 1) { /* with one column, a blank line is a missing value */
+        if (blank) {
             p = blank;
             ++chunk->lines;
             continue;
@@ -288,10 +288,15 @@ static void parse(reader *r) {
             return;
         }
         if (p && r->drop_row && chunk->skipped == 0) (void)fail(r, LEAT_OK, "a value is missing");
-        if (p && !r->drop_row)
-            ++chunk->rows;
-        else
+        if (p && !r->drop_row) {
+            if (!leati_csv_runs_add(&chunk->runs, chunk->rows++, chunk->lines, 0)) {
+                (void)fail(r, LEAT_ENOMEM, "no memory for the lines of rows");
+                chunk->status = LEAT_ENOMEM;
+                return;
+            }
+        } else {
             ++chunk->skipped;
+        }
         chunk->lines += p ? 1 + r->inner_lines : 0;
         if (p) continue;
         p = behind_row(r, begin);
@@ -320,6 +325,7 @@ void leati_csv_chunk_fini(leati_csv_chunk *chunk, const leati_csv_table *table) 
     for (int g = 0; g < table->group_count; ++g) leati_free(chunk->data[g]);
     for (int i = 0; chunk->words && i < table->column_count; ++i) leati_dictionary_fini(&chunk->words[i]);
     leati_free(chunk->words);
+    leati_csv_runs_fini(&chunk->runs);
     *chunk = (leati_csv_chunk){0};
 }
 

@@ -16,38 +16,38 @@
 #include "cli/commands/feed/channels.h"
 #include "cli/commands/feed/sample.h"
 #include "cli/commands/feed/sizes.h"
+#include "cli/commands/feed/targets.h"
 #include "cli/run/json.h"
 #include "cli/run/progress.h"
 #include "cli/text/say.h"
 #include "leat/source.h"
 
-/* The most classes, bad samples and pairs of equal samples that are listed. */
-enum { MAX_CLASSES = 10000, MAX_LISTED = 20 };
+/* The most bad samples and pairs of equal samples that are listed. */
+enum { MAX_LISTED = 20 };
 
 /* What was found out about a sample. */
 typedef struct print {
     uint64_t hash[2]; /* checksum of the inputs */
     int64_t number;
-    int64_t class_number; /* -1: none */
-    bool is_finite;       /* no input or target is NaN or infinite */
+    bool is_finite; /* no input or target is NaN or infinite */
 } print;
 
 typedef struct check {
     cli_session session;
     cli_samples samples;
     int64_t count, read, skipped;
-    int64_t classes[MAX_CLASSES]; /* the number of samples of each class */
-    int64_t class_count, unclassed;
-    json_t *bad;  /* objects with sample, path and error */
-    json_t *same; /* objects with two samples and their paths */
-    int64_t same_count, not_finite;
+    cli_targets targets;
+    json_t *bad;        /* objects with sample, path and error */
+    json_t *not_finite; /* objects with sample and path */
+    json_t *same;       /* objects with two samples and their paths */
+    int64_t same_count;
     int64_t *original; /* (samples, 2): height and width of each picture in its file; NULL: no pictures */
     cli_sizes sizes;
     cli_channels channels;
     print *prints;
     atomic_llong next, done; /* the next sample to read, and the number of samples that were read */
     atomic_bool stopped;
-    pthread_mutex_t lock; /* guards `read`, `skipped`, `prints` and `bad` */
+    pthread_mutex_t lock; /* guards `read`, `skipped`, `prints`, `targets` and `bad` */
 } check;
 
 /* A thread that reads samples. */
@@ -74,9 +74,7 @@ static bool is_finite(const leat_batch *batch) {
 static print fingerprint(const cli_samples *samples, int64_t number) {
     SHA2_CTX sha;
     unsigned char digest[SHA256_DIGEST_LENGTH];
-    print out = {.number = number,
-                 .class_number = cli_samples_class(samples),
-                 .is_finite = is_finite(&samples->batch)};
+    print out = {.number = number, .is_finite = is_finite(&samples->batch)};
     SHA256Init(&sha);
     for (int i = 0; i < leat_batch_spec_count(&samples->data->spec, LEAT_PART_INPUT); ++i) {
         const leat_tensor *tensor = &samples->batch.tensors[i];
@@ -108,13 +106,9 @@ static void note_bad(check *c, int64_t number, const leat_error *err) {
                                             path_json(c, number), "error", text ? text : json_null()));
 }
 
-static void note_class(check *c, int64_t number) {
-    if (number < 0 || number >= MAX_CLASSES) {
-        ++c->unclassed;
-        return;
-    }
-    ++c->classes[number];
-    if (number >= c->class_count) c->class_count = number + 1;
+static void note_not_finite(const check *c, int64_t number) {
+    json_array_append_new(c->not_finite, json_pack("{s:I, s:o}", "sample", (json_int_t)number, "path",
+                                                   path_json(c, number)));
 }
 
 /* Reads one sample and notes the result. */
@@ -128,10 +122,12 @@ static void read_one(reader *r, int64_t number) {
         cli_channels_note(&r->channels, &r->samples.batch.tensors[0]);
     }
     pthread_mutex_lock(&c->lock);
-    if (status == LEAT_OK)
+    if (status == LEAT_OK) {
         c->prints[c->read++] = found;
-    else
+        cli_targets_note(&c->targets, &r->samples);
+    } else {
         note_bad(c, number, &err);
+    }
     c->skipped += status == LEAT_ESKIPPED;
     pthread_mutex_unlock(&c->lock);
     atomic_fetch_add(&c->done, 1);
@@ -226,10 +222,10 @@ static int read_all(check *c) {
     free(readers);
     if (started == 0) cli_say("leat feed check: cannot start a thread\n");
     sort(c->bad, compare_bad);
-    for (int64_t i = 0; i < c->read; ++i) {
-        note_class(c, c->prints[i].class_number);
-        c->not_finite += !c->prints[i].is_finite;
-    }
+    for (int64_t i = 0; i < c->read; ++i)
+        if (!c->prints[i].is_finite) note_not_finite(c, c->prints[i].number);
+    cli_targets_end(&c->targets, &c->samples);
+    sort(c->not_finite, compare_bad);
     return code;
 }
 
@@ -249,17 +245,13 @@ static void find_same(check *c) {
 /* ---- The report ---- */
 
 static json_t *report(const check *c) {
-    json_t *classes = json_array();
-    for (int64_t i = 0; i < c->class_count; ++i) {
-        const char *name = cli_samples_class_name(&c->samples, i);
-        json_array_append_new(classes, json_pack("{s:I, s:s?, s:I}", "label", (json_int_t)i, "name", name,
-                                                 "samples", (json_int_t)c->classes[i]));
-    }
-    return json_pack("{s:I, s:I, s:I, s:o, s:O, s:O, s:o, s:o, s:o, s:I}", "samples", (json_int_t)c->count,
-                     "readable", (json_int_t)c->read, "skipped", (json_int_t)c->skipped, "classes", classes,
-                     "bad", c->bad, "same", c->same, "mean", cli_channels_means(&c->channels), "std",
-                     cli_channels_deviations(&c->channels), "sizes", cli_sizes_json(&c->sizes), "not_finite",
-                     (json_int_t)c->not_finite);
+    return json_pack("{s:I, s:I, s:I, s:o, s:O, s:O, s:o, s:o, s:o, s:I, s:O, s:o}", "samples",
+                     (json_int_t)c->count, "readable", (json_int_t)c->read, "skipped", (json_int_t)c->skipped,
+                     "classes", cli_targets_classes(&c->targets, &c->samples), "bad", c->bad, "same", c->same,
+                     "mean", cli_channels_means(&c->channels), "std", cli_channels_deviations(&c->channels),
+                     "sizes", cli_sizes_json(&c->sizes), "not_finite",
+                     (json_int_t)json_array_size(c->not_finite), "not_finite_samples", c->not_finite,
+                     "mask_values", cli_targets_masks(&c->targets));
 }
 
 static int print_json(const check *c) {
@@ -287,27 +279,12 @@ static void print_tensors(const check *c) {
     }
 }
 
-/* Says how unequal the classes are, if there are several. */
-static void print_balance(const check *c) {
-    int64_t least = INT64_MAX, most = 0;
-    for (int64_t i = 0; i < c->class_count; ++i) {
-        if (c->classes[i] < least) least = c->classes[i];
-        if (c->classes[i] > most) most = c->classes[i];
-    }
-    if (c->class_count < 2) return;
-    if (least == 0)
-        cli_say_to(stdout, "  balance: a class has no samples, the largest has %" PRId64 "\n", most);
-    else
-        cli_say_to(stdout, "  balance: the largest class has %.1f times the samples of the smallest\n",
-                   (double)most / (double)least);
-}
-
-static void print_classes(const check *c) {
-    for (int64_t i = 0; i < c->class_count; ++i) {
-        const char *name = cli_samples_class_name(&c->samples, i);
-        cli_say_to(stdout, "  class %-4" PRId64 " %8" PRId64 " samples, %5.1f %%%s%s\n", i, c->classes[i],
-                   100.0 * (double)c->classes[i] / (double)c->read, name ? "  " : "", name ? name : "");
-    }
+/* Returns true if a message names the file of a place, such as "a.npz, row 5". */
+static bool names_file(const char *message, const char *place) {
+    const char *end = strrchr(place, ',');
+    char file[512];
+    snprintf(file, sizeof file, "%.*s", (int)(end ? end - place : (ptrdiff_t)strlen(place)), place);
+    return message && strstr(message, file);
 }
 
 static void print_bad(const check *c) {
@@ -317,9 +294,24 @@ static void print_bad(const check *c) {
         cli_say_to(stdout, "  left out in training because of bad=skip: %" PRId64 "\n", c->skipped);
     for (size_t i = 0; i < count && i < MAX_LISTED; ++i) {
         const json_t *bad = json_array_get(c->bad, i);
-        cli_say_to(stdout, "    sample %" JSON_INTEGER_FORMAT ": %s\n",
-                   json_integer_value(json_object_get(bad, "sample")),
-                   json_string_value(json_object_get(bad, "error")));
+        const char *path = json_string_value(json_object_get(bad, "path"));
+        const char *error = json_string_value(json_object_get(bad, "error"));
+        const bool is_named = !path || names_file(error, path);
+        cli_say_to(stdout, "    sample %" JSON_INTEGER_FORMAT ": %s%s%s\n",
+                   json_integer_value(json_object_get(bad, "sample")), is_named ? "" : path,
+                   is_named ? "" : ": ", error ? error : "");
+    }
+    if (count > MAX_LISTED) cli_say_to(stdout, "    and %zu more: --json lists all\n", count - MAX_LISTED);
+}
+
+static void print_not_finite(const check *c) {
+    const size_t count = json_array_size(c->not_finite);
+    if (count > 0) cli_say_to(stdout, "  with NaN or infinity: %zu samples\n", count);
+    for (size_t i = 0; i < count && i < MAX_LISTED; ++i) {
+        const json_t *item = json_array_get(c->not_finite, i);
+        const char *path = json_string_value(json_object_get(item, "path"));
+        cli_say_to(stdout, "    sample %" JSON_INTEGER_FORMAT "%s%s\n",
+                   json_integer_value(json_object_get(item, "sample")), path ? ": " : "", path ? path : "");
     }
     if (count > MAX_LISTED) cli_say_to(stdout, "    and %zu more: --json lists all\n", count - MAX_LISTED);
 }
@@ -334,7 +326,7 @@ static void print_same(const check *c) {
         cli_say_to(stdout, "    samples %" JSON_INTEGER_FORMAT " and %" JSON_INTEGER_FORMAT "%s%s%s%s\n",
                    json_integer_value(json_array_get(numbers, 0)),
                    json_integer_value(json_array_get(numbers, 1)), first ? ": " : "", first ? first : "",
-                   second ? ", " : "", second ? second : "");
+                   second ? " and " : "", second ? second : "");
     }
     if (c->same_count > MAX_LISTED)
         cli_say_to(stdout, "    and %" PRId64 " more: --json lists all\n", c->same_count - MAX_LISTED);
@@ -345,10 +337,9 @@ static void print_text(const check *c, const char *spec) {
     print_tensors(c);
     cli_sizes_print(&c->sizes);
     cli_channels_print(&c->channels);
-    print_classes(c);
-    print_balance(c);
+    cli_targets_print(&c->targets, &c->samples);
     print_bad(c);
-    if (c->not_finite > 0) cli_say_to(stdout, "  with NaN or infinity: %" PRId64 " samples\n", c->not_finite);
+    print_not_finite(c);
     print_same(c);
 }
 
@@ -368,7 +359,8 @@ static int run(check *c, const cli_arguments *arguments) {
     c->prints = calloc((size_t)c->count, sizeof *c->prints);
     c->bad = json_array();
     c->same = json_array();
-    if (!c->prints || !c->bad || !c->same) {
+    c->not_finite = json_array();
+    if (!c->prints || !c->bad || !c->same || !c->not_finite) {
         cli_say("leat feed check: out of memory\n");
         return CLI_FAILURE;
     }
@@ -399,6 +391,7 @@ int cli_feed_check(const cli_arguments *arguments) {
     cli_close(&c->session);
     json_decref(c->bad);
     json_decref(c->same);
+    json_decref(c->not_finite);
     pthread_mutex_destroy(&c->lock);
     free(c->prints);
     free(c->original);
