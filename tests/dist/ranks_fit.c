@@ -89,6 +89,15 @@ static const net nets[] = {
      true, false, APART},
     {"normalisations that the layers synchronize", SYNCHRONIZED("\"synchronized\": true"), true, false, false,
      MARKED},
+    {"a synchronized normalisation with a mask",
+     "{\"class_name\": \"Reshape\", \"config\": {\"name\": \"r\", \"target_shape\": [9, 4],"
+     " \"batch_input_shape\": [null, 36]}},"
+     "{\"class_name\": \"Masking\", \"config\": {\"name\": \"m\", \"mask_value\": 0.0}},"
+     "{\"class_name\": \"BatchNormalization\", \"config\": {\"name\": \"b\", \"synchronized\": true,"
+     " \"as_keras3\": true, \"momentum\": 0.8}},"
+     "{\"class_name\": \"LSTM\", \"config\": {\"name\": \"l\", \"units\": 6}}," OUTPUT,
+     "{\"class_name\": \"SGD\", \"config\": {\"learning_rate\": 0.05}}", "categorical_crossentropy", true,
+     false, false, MARKED},
     {"normalisations that the option synchronizes", SYNCHRONIZED("\"momentum\": 0.9"), false, false, false,
      JOINED},
 };

@@ -130,6 +130,42 @@ static void a_rank_without_samples_does_not_count(void **state) {
     fixture_fini(&part.f);
 }
 
+static leat_status gather_squares(void *user, const double *mine, int64_t count, const double **all,
+                                  leat_error *err) {
+    double *memory = user;
+    (void)err;
+    assert_int_equal(count, CHANNELS);
+    memcpy(memory, mine, CHANNELS * sizeof *memory);
+    for (int i = 0; i < CHANNELS; ++i) memory[CHANNELS + i] = (double)((i + 1) * (i + 1));
+    *all = memory;
+    return LEAT_OK;
+}
+
+/* The other rank has 1, 4 and 9. */
+static void a_tensor_is_added_up_over_the_ranks(void **state) {
+    fixture f;
+    double memory[2 * CHANNELS];
+    const void *inputs[] = {src};
+    const leati_exchange exchange = {.gather = gather_squares, .user = memory, .ranks = 2};
+    const leati_slab_watch watch = {LEATI_SLAB_GRADIENTS, ignore, NULL, &exchange};
+    leat_error err = {0};
+    int64_t count = 0;
+    const char *label = NULL;
+    (void)state;
+    fixture_init(&f);
+    const leati_value sum = leati_rank_sum(f.graph, fixture_input(&f, 0, 1, CHANNELS));
+    leati_graph_keep(f.graph, sum);
+    fixture_compile(&f);
+    assert_true(leati_plan_exchange_get(f.plan, 0, &count, &label));
+    assert_int_equal(count, CHANNELS);
+    assert_false(leati_plan_exchange_get(f.plan, 1, &count, &label));
+    assert_int_equal(leati_plan_run_watched(f.plan, inputs, 1, 0, &watch, &err), LEAT_OK);
+    expect_near(fixture_output(&f, sum), (const float[]){1.5f, 105, 6}, CHANNELS);
+    fixture_run(&f, inputs); /* without other ranks */
+    expect_near(fixture_output(&f, sum), src, CHANNELS);
+    fixture_fini(&f);
+}
+
 static void plans_list_their_exchanges(void **state) {
     norm n;
     int64_t count = 0;
@@ -148,6 +184,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(two_ranks_normalize_as_one),
         cmocka_unit_test(a_rank_without_samples_does_not_count),
+        cmocka_unit_test(a_tensor_is_added_up_over_the_ranks),
         cmocka_unit_test(plans_list_their_exchanges),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,6 +16,10 @@ static const leati_eltwise hyperbolic = {.function = LEATI_FN_TANH},
                            rectifier = {.function = LEATI_FN_RELU, .b = INFINITY};
 
 const op_case cases_batch_norm[] = {
+    {.name = "sum over the ranks, of one",
+     .op = LEATI_OP_RANK_SUM,
+     .input_count = 1,
+     .inputs = {OP_F32(3, 5)}},
     {.name = "batch norm",
      .op = LEATI_OP_BATCH_NORM,
      .attrs = {.batch_norm = {0.1f}},

@@ -168,6 +168,10 @@ leati_value leati_ctc(leati_graph *g, leati_value logits, leati_value labels) {
     return leati_graph_node(g, LEATI_OP_CTC, NULL, 2, (leati_value[]){logits, labels}, NULL);
 }
 
+leati_value leati_rank_sum(leati_graph *g, leati_value x) {
+    return leati_graph_node(g, LEATI_OP_RANK_SUM, NULL, 1, &x, NULL);
+}
+
 leati_value leati_softmax_xent(leati_graph *g, leati_value logits, leati_value labels) {
     return leati_graph_node(g, LEATI_OP_SOFTMAX_XENT, NULL, 2, (leati_value[]){logits, labels}, NULL);
 }

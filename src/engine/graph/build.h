@@ -32,6 +32,8 @@ leati_value leati_log_softmax(leati_graph *g, leati_value x, int axis);
 leati_value leati_softmax_xent(leati_graph *g, leati_value logits, leati_value labels);
 /* Returns the CTC loss of each sample. */
 leati_value leati_ctc(leati_graph *g, leati_value logits, leati_value labels);
+/* Returns the sum of x over the ranks of a run. */
+leati_value leati_rank_sum(leati_graph *g, leati_value x);
 leati_value leati_reshape(leati_graph *g, leati_value x, int rank, const int64_t *dims);
 leati_value leati_broadcast(leati_graph *g, leati_value x, int rank, const int64_t *dims);
 leati_value leati_expand_last(leati_graph *g, leati_value x); /* (...) -> (..., 1) */

@@ -103,6 +103,7 @@ typedef struct leati_desc {
  *                      respect to the inputs in attrs.call.wanted
  *   CTC                logits (N, T, C), labels (N, L) f32 -> loss (N), its gradient with respect to the logits
  *                      (N, T, C), workspace (opaque).  Class 0 is the blank; as many labels count as are not 0
+ *   RANK_SUM           src -> its sum over the ranks of the run (engine/exchange.h); without other ranks src
  *   UPDATE_*           scalars, gradient, weights (written), slots (written) -> none.  Formulas: engine/ops/update.c
  */
 #define LEATI_OP_LIST(X)                                                                                     \
@@ -158,7 +159,8 @@ typedef struct leati_desc {
     X(UPDATE_ADAMAX, update_adamax)                                                                          \
     X(UPDATE_NADAM, update_nadam)                                                                            \
     X(UPDATE_LION, update_lion)                                                                              \
-    X(CTC, ctc)
+    X(CTC, ctc)                                                                                              \
+    X(RANK_SUM, rank_sum)
 
 typedef enum leati_op {
 #define LEATI_OP_ENUM(upper, lower) LEATI_OP_##upper,

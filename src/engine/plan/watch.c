@@ -38,14 +38,21 @@ leat_status leati_plan_watch(leati_plan *plan, leati_slab slab, leat_error *err)
     return LEAT_OK;
 }
 
+/* Returns the number of doubles that a node exchanges with the other ranks; 0: it makes no exchange. */
+static int64_t exchanged(const leati_plan *plan, const leati_node *node) {
+    const bool is_norm = node->op == LEATI_OP_BATCH_NORM || node->op == LEATI_OP_BATCH_NORM_BWD;
+    const leati_desc *src =
+        node->input_count > 0 && node->inputs[0] >= 0 ? &leati_plan_value(plan, node->inputs[0])->desc : NULL;
+    if (src && node->op == LEATI_OP_RANK_SUM) return leati_desc_count(src);
+    return src && is_norm && node->attrs.batch_norm.synchronized ? 1 + 2 * src->shape[src->rank - 1] : 0;
+}
+
 bool leati_plan_exchange_get(const leati_plan *plan, int32_t index, int64_t *count, const char **label) {
     for (int32_t s = 0; s < plan->step_count; ++s) {
         const leati_node *node = leati_plan_node(plan, plan->steps[s]);
-        const bool exchanges = (node->op == LEATI_OP_BATCH_NORM || node->op == LEATI_OP_BATCH_NORM_BWD) &&
-                               node->attrs.batch_norm.synchronized;
-        if (!exchanges || index-- > 0) continue;
-        const leati_desc *src = &leati_plan_value(plan, node->inputs[0])->desc;
-        *count = 1 + 2 * src->shape[src->rank - 1];
+        const int64_t doubles = exchanged(plan, node);
+        if (doubles == 0 || index-- > 0) continue;
+        *count = doubles;
         *label = node->label ? node->label : "";
         return true;
     }

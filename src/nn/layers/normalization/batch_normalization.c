@@ -124,6 +124,24 @@ static leati_value sum_by_channel(leati_graph *g, leati_value x) {
     return leati_reduce_of(g, LEATI_REDUCE_SUM, x, axes, false);
 }
 
+/* Sums a and b by channel; if the layer is synchronized, over all ranks, which tell each other both at once. */
+static void sum_both(const config *c, const leati_lowering *lowering, leati_value *a, leati_value *b) {
+    leati_graph *g = lowering->graph;
+    leati_value sums[] = {sum_by_channel(g, *a), b ? sum_by_channel(g, *b) : LEATI_NONE};
+    *a = sums[0];
+    if (b) *b = sums[1];
+    if (!is_synchronized(c, lowering)) return;
+    if (!b) {
+        *a = leati_rank_sum(g, sums[0]);
+        return;
+    }
+    const leati_desc *desc = leati_graph_desc(g, sums[0]);
+    const int64_t channels = desc->shape[0];
+    leati_value both = leati_rank_sum(g, leati_concat(g, 2, sums, 0));
+    *a = leati_slice_axis(g, both, 0, 0, channels);
+    *b = leati_slice_axis(g, both, 0, channels, channels);
+}
+
 /* Normalizes in training by the steps that count, as current Keras does.  The mask has the shape of x. */
 static leati_value normalise_masked(const leati_layer *layer, leati_lowering *lowering, leati_value x,
                                     leati_value mask) {
@@ -132,10 +150,14 @@ static leati_value normalise_masked(const leati_layer *layer, leati_lowering *lo
     const weights w = weights_of(layer, lowering);
     const leati_eltwise root = {.function = LEATI_FN_POW, .a = -0.5f};
     leati_value weighted = leati_mul(g, x, mask), statistics[3] = {LEATI_NONE};
-    leati_value count = leati_linear(g, sum_by_channel(g, mask), 1.0f, 1e-7f);
-    statistics[1] = leati_div(g, sum_by_channel(g, weighted), count);
+    leati_value count = mask, sum = weighted;
+    sum_both(c, lowering, &count, &sum);
+    count = leati_linear(g, count, 1.0f, 1e-7f);
+    statistics[1] = leati_div(g, sum, count);
     leati_value square = leati_function_of(g, leati_sub(g, weighted, statistics[1]), LEATI_FN_SQUARE);
-    statistics[2] = leati_div(g, sum_by_channel(g, leati_mul(g, square, mask)), count);
+    square = leati_mul(g, square, mask);
+    sum_both(c, lowering, &square, NULL);
+    statistics[2] = leati_div(g, square, count);
     leati_value inverse = leati_eltwise_of(g, leati_linear(g, statistics[2], 1.0f, (float)c->epsilon), root);
     leati_value y = leati_mul(g, leati_sub(g, x, statistics[1]), inverse);
     if (w.gamma != LEATI_NONE) y = leati_mul(g, y, w.gamma);
@@ -158,10 +180,6 @@ static leati_value normalise(const leati_layer *layer, leati_lowering *lowering,
         return leati_graph_node(g, LEATI_OP_BATCH_NORM_APPLY, &attrs, 5, apply_inputs, NULL);
     }
     const bool masked = mask != LEATI_NONE && leati_lowering_trains(lowering, layer);
-    if (masked && synchronized)
-        return leati_graph_fail(g, LEAT_ENOTSUP,
-                                "a synchronized BatchNormalization with a mask is not supported with several "
-                                "ranks: remove the mask, or leave out `synchronized`");
     if (masked) return normalise_masked(layer, lowering, x, mask);
     attrs.batch_norm.synchronized = synchronized;
     leati_value args[] = {x, w.gamma, w.beta}, out[LEATI_MAX_OUTPUTS];
