@@ -25,7 +25,7 @@ const leati_backend *const leati_backends[] = {
     NULL,
 };
 
-/* Reads the number of "cuda:<number>"; "cuda" is the first GPU.  Returns -1 for any other text. */
+/* Reads the number of "cuda:<number>"; that of "cuda" is 0.  Returns -1 for any other text. */
 static int number_of(const char *name) {
     char *end = NULL;
     if (strcmp(name, "cuda") == 0) return 0;
@@ -34,7 +34,7 @@ static int number_of(const char *name) {
     return *end == '\0' && number < 1024 ? (int)number : -1;
 }
 
-leat_status leati_device_open(const char *name, leati_device **out, leat_error *err) {
+leat_status leati_device_open(const char *name, int place, leati_device **out, leat_error *err) {
     int number = number_of(name);
     *out = NULL;
     if (number < 0)
@@ -42,8 +42,9 @@ leat_status leati_device_open(const char *name, leati_device **out, leat_error *
             err, LEAT_EINVAL,
             "there is no device '%s': expected \"cpu\", \"auto\", \"cuda\" or \"cuda:<number>\"", name);
 #ifdef LEAT_WITH_CUDA
-    return leati_cuda_open(number, out, err);
+    return strchr(name, ':') ? leati_cuda_open(number, out, err) : leati_cuda_open_any(place, out, err);
 #else
+    (void)place;
     return leati_fail(err, LEAT_ENOTSUP,
                       "device '%s': this leat was built without CUDA; build it with -DLEAT_CUDA=ON", name);
 #endif

@@ -424,8 +424,9 @@ LEAT_API LEAT_CHECKED leat_status leat_model_predict_on_batch_into(leat_model *m
                                                                    const leat_arrays *arrays,
                                                                    leat_tensor *outputs, leat_error *err);
 
-/** Chooses where the model computes: "cpu", "cuda" or "cuda:<number>" (an NVIDIA GPU; "cuda" is the first one), or
- *  "auto".  The initial value is "cpu", unless the environment has another one in LEAT_DEVICE.  On a GPU, weights,
+/** Chooses where the model computes: "cpu", "cuda" or "cuda:<number>" (an NVIDIA GPU; "cuda" is the first one, and the
+ *  processes that mpirun or srun has started on a host take its GPUs in turn), or "auto".
+ *  The initial value is "cpu", unless the environment has another one in LEAT_DEVICE.  On a GPU, weights,
  *  gradients, the optimizer's state and activations are in the GPU's memory, and each batch is copied there.  With
  *  "auto", leat measures each kind of step (training, test or prediction, by batch size) on the CPU and on the first
  *  GPU when that step is needed first, uses the faster place, and logs both times (LEAT_LOG_INFO); without a GPU it

@@ -109,6 +109,13 @@ void leati_dist_describe(leati_dist_peer *out) {
     describe_cores(out->cores);
 }
 
+int leati_dist_place(const leat_dist *dist) {
+    const leati_dist_peer *mine = &dist->peers[dist->rank];
+    int place = 0;
+    for (int i = 0; i < dist->rank; ++i) place += strcmp(dist->peers[i].host, mine->host) == 0;
+    return place;
+}
+
 /* ---- Requests that are waited for ---- */
 
 static leat_status make(leat_dist *dist, leati_dist_request *request, leat_error *err) {

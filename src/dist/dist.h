@@ -74,6 +74,9 @@ leat_status leati_dist_open_mpi(leat_dist **out, const leat_dist_options *option
 /* Describes this process, and the cores of the calling thread. */
 void leati_dist_describe(leati_dist_peer *out);
 
+/* Returns the number of this rank among the ranks of its host, from 0. */
+int leati_dist_place(const leat_dist *dist);
+
 /* Requests that are started and waited for.  Errors: as in leati_dist_class.wait. */
 leat_status leati_dist_all_reduce(leat_dist *dist, float *values, size_t count, leat_error *err);
 leat_status leati_dist_all_reduce_bf16(leat_dist *dist, float *values, size_t count, leat_error *err);

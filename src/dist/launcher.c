@@ -42,6 +42,13 @@ int leati_launcher_ranks(void) {
     return tasks_of_srun();
 }
 
+int leati_launcher_place(void) {
+    static const char *const names[] = {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; ++i)
+        if (getenv(names[i])) return number_in(names[i]);
+    return 0;
+}
+
 bool leati_launcher_is_mpich(void) {
     return !getenv("OMPI_COMM_WORLD_SIZE") && getenv("PMI_SIZE");
 }

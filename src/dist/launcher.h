@@ -10,6 +10,10 @@
 /* Returns the number of processes that the launcher has started together with this one; 0 if it does not say so. */
 int leati_launcher_ranks(void);
 
+/* Returns the number of this process among those that the launcher has started on this host, from 0; 0 if it does not
+ * say so. */
+int leati_launcher_place(void);
+
 /* Returns true if the launcher connects the processes in the way that MPICH and its relatives expect. */
 bool leati_launcher_is_mpich(void);
 

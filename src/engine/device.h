@@ -87,14 +87,18 @@ struct leati_device {
     const struct leati_backend *const *backends; /* NULL-terminated, best first; they know no other device */
     char name[16];                               /* "cuda:0" */
     char description[96];                        /* "NVIDIA H100 80GB HBM3, driver 13.0, cuDNN 9.13" */
+    unsigned char id[16];                        /* no other processor has it */
+    const struct leati_group_class *groups;      /* engine/device_group.h; NULL: it adds up alone */
     bool has_tf32; /* the device can multiply numbers of f32 that are rounded to 10 bits of the mantissa */
     bool tf32;     /* products of f32 are computed so; set before plans are created, only with has_tf32 */
 };
 
-/* Opens the device with a name: "cuda" or "cuda:<number>".  src/leat.c defines it, like the table of backends.
+/* Opens the device with a name: "cuda" or "cuda:<number>".  The GPUs are dealt out to the processes of a host: without
+ * a number, process `place` of the host, from 0, gets GPU `place` modulo the number of GPUs.  src/leat.c defines the
+ * function, like the table of backends.
  * Errors: LEAT_EINVAL the name is not known; LEAT_ENOTSUP this build or this machine does not have the device; the
  * message says what is missing. */
-leat_status leati_device_open(const char *name, leati_device **out, leat_error *err);
+leat_status leati_device_open(const char *name, int place, leati_device **out, leat_error *err);
 
 /* Returns the bytes of a block that is followed by another block at an aligned address. */
 #define LEATI_DEVICE_ALIGNMENT 256

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One rank of a test of training: each net is trained by all ranks together, and by this process alone, and both must
  * end with the same weights and the same history: to 1e-6, with the option "exact" to the byte, and with the option
- * "bf16" nearly. */
+ * "bf16" nearly.  With the option "places" all ranks train together on the device that LEAT_DEVICE names, and then on
+ * the CPU. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@ enum {
     SAMPLES = 50,
     BATCH = 16,
     EPOCHS = 5,
+    EPOCHS_OF_GPUS = 2, /* simulated ones are slow */
     FEATURES = 36,
     CLASSES = 3
 }; /* 4 steps per epoch, of 16, 16, 16, 2 */
@@ -81,7 +83,8 @@ static const net nets[] = {
     {"normalisation and dropout",
      "{\"class_name\": \"Reshape\", \"config\": {\"name\": \"r\", \"target_shape\": [6, 6, 1],"
      " \"batch_input_shape\": [null, 36]}},"
-     "{\"class_name\": \"Conv2D\", \"config\": {\"name\": \"c\", \"filters\": 4, \"kernel_size\": [3, 3]}},"
+     "{\"class_name\": \"Conv2D\", \"config\": {\"name\": \"c\", \"filters\": 4, \"kernel_size\": [3, 3],"
+     " \"use_bias\": false}},"
      "{\"class_name\": \"BatchNormalization\", \"config\": {\"name\": \"b\"}},"
      "{\"class_name\": \"Dropout\", \"config\": {\"name\": \"d\", \"rate\": 0.3}},"
      "{\"class_name\": \"Flatten\", \"config\": {\"name\": \"f\"}}," OUTPUT,
@@ -105,7 +108,9 @@ static const net nets[] = {
 static float features[SAMPLES * FEATURES], labels[SAMPLES * CLASSES], weights[SAMPLES];
 static int rank;
 static double tolerance = 1e-6;
-static bool bf16;
+static bool bf16, places;
+static bool on_gpu; /* LEAT_DEVICE */
+static int epochs = EPOCHS;
 
 static void check(leat_status status, const leat_error *err) {
     if (status == LEAT_OK) return;
@@ -177,7 +182,7 @@ static results train(leat_model *model, const net *n, leat_dist *dist) {
     leat_error err = {0};
     source.batch_size = BATCH;
     check(leat_arrays_open(&validation, sizeof validation, &arrays, &source, &err), &err);
-    options.epochs = EPOCHS;
+    options.epochs = epochs;
     options.verbose = 0;
     options.threads = 1;
     options.seed = 11;
@@ -218,7 +223,7 @@ static void compare_histories(const net *n, const leat_history *a, const leat_hi
         int count = 0, other = 0;
         const char *name = leat_history_name(a, i);
         const double *p = leat_history_values(a, name, &count), *q = leat_history_values(b, name, &other);
-        if (count != other || count != EPOCHS) fail(n, name, -1, count, other);
+        if (count != other || count != epochs) fail(n, name, -1, count, other);
         for (int j = 0; j < count; ++j)
             if (differs(p[j], q[j], exact)) fail(n, name, j, p[j], q[j]);
     }
@@ -243,9 +248,20 @@ static void free_results(results *r) {
     leat_predictions_destroy(&r->predictions);
 }
 
+/* The ranks of a host take its GPUs in turn. */
+static void check_device(const net *n, const leat_model *model) {
+    const char *gpus = getenv("LEAT_SIM_GPUS");
+    char expected[16] = "cpu";
+    if (on_gpu) snprintf(expected, sizeof expected, "cuda:%d", rank % (gpus ? atoi(gpus) : 1));
+    if (strcmp(leat_model_device(model), expected) != 0) fail(n, leat_model_device(model), 0, on_gpu, rank);
+}
+
 static void try_net(const net *n, leat_dist *all, leat_dist *one, bool exact) {
     leat_model *together = make(n, exact), *alone = make(n, exact);
-    results common = train(together, n, all), single = train(alone, n, exact ? one : NULL);
+    leat_error err = {0};
+    if (places) check(leat_model_set_device(alone, "cpu", &err), &err);
+    results common = train(together, n, all), single = train(alone, n, places ? all : exact ? one : NULL);
+    check_device(n, together);
     compare_weights(n, together, alone, exact);
     compare_histories(n, common.history, single.history, exact);
     compare_results(n, &common, &single, exact);
@@ -253,6 +269,25 @@ static void try_net(const net *n, leat_dist *all, leat_dist *one, bool exact) {
     free_results(&single);
     leat_model_destroy(&together);
     leat_model_destroy(&alone);
+}
+
+/* On GPUs, several ranks refuse a synchronized normalization. */
+static void refuse_net(const net *n, leat_dist *all) {
+    leat_model *model = make(n, false);
+    leat_array input = {.tensor = leat_tensor_view(LEAT_F32, 2, (int64_t[]){SAMPLES, FEATURES}, features)};
+    leat_array target = {.tensor = leat_tensor_view(LEAT_F32, 2, (int64_t[]){SAMPLES, CLASSES}, labels)};
+    const leat_arrays arrays = {.inputs = &input, .input_count = 1, .targets = &target, .target_count = 1};
+    leat_fit_options options = leat_fit_options_default();
+    leat_error err = {0};
+    options.verbose = 0;
+    options.sync_batch_norm = n->norms == JOINED;
+    options.dist = all;
+    leat_status status = leat_model_fit(model, &arrays, BATCH, &options, NULL, &err);
+    if (status != LEAT_ENOTSUP || !strstr(err.message, "'b'") || !strstr(err.message, "GPU")) {
+        fprintf(stderr, "failed: %s: rank %d: not refused: %s\n", n->name, rank, err.message);
+        _Exit(1);
+    }
+    leat_model_destroy(&model);
 }
 
 int main(int argc, char **argv) {
@@ -265,12 +300,19 @@ int main(int argc, char **argv) {
         bf16 = true;
         tolerance = 0.05;
     }
+    places = argc > 1 && strcmp(argv[1], "places") == 0;
+    if (places) tolerance = 1e-5;
+    on_gpu = getenv("LEAT_DEVICE") && strcmp(getenv("LEAT_DEVICE"), "cpu") != 0;
     check(leat_dist_open(&all, NULL, &err), &err);
     check(leat_dist_open(&one, &self, &err), &err);
     rank = leat_dist_rank(all);
+    if (on_gpu) epochs = EPOCHS_OF_GPUS;
     make_data();
     for (size_t i = 0; i < sizeof nets / sizeof *nets; ++i)
-        if (exact ? nets[i].norms == APART : !nets[i].only_exact) try_net(&nets[i], all, one, exact);
+        if (on_gpu && nets[i].norms != APART)
+            refuse_net(&nets[i], all);
+        else if (exact ? nets[i].norms == APART : places || !nets[i].only_exact)
+            try_net(&nets[i], all, one, exact);
     if (rank == 0) printf("%d ranks train as one does\n", leat_dist_size(all));
     leat_dist_close(&one);
     leat_dist_close(&all);

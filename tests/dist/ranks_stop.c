@@ -14,6 +14,11 @@ enum { FEATURES = 4, BATCH = 6, BATCHES = 5, EPOCHS = 2 };
 static leat_dist *dist;
 static leat_model *model;
 
+static bool on_gpu(void) {
+    const char *device = getenv("LEAT_DEVICE");
+    return device && strcmp(device, "cpu") != 0;
+}
+
 static void check(leat_status status, const leat_error *err) {
     if (status == LEAT_OK) return;
     fprintf(stderr, "failed: rank %d: %s\n", leat_dist_rank(dist), err->message);
@@ -169,7 +174,7 @@ static void try_fit(leat_callback *const *callbacks) {
     options.workers = 0;
     options.shuffle = LEAT_SHUFFLE_NONE;
     options.dist = dist;
-    options.sync_batch_norm = now->is_synchronized;
+    options.sync_batch_norm = now->is_synchronized && !on_gpu(); /* refused on GPUs */
     options.callbacks = callbacks;
     options.callback_count = now->has_hooks;
     hooks_called = 0;

@@ -29,7 +29,7 @@ static void close_device(void) {
 leati_device *run_device(void) {
     leat_error err = {0};
     if (device) return device;
-    assert_ok(leati_device_open(getenv("LEAT_DEVICE"), &device, &err), &err);
+    assert_ok(leati_device_open(getenv("LEAT_DEVICE"), 0, &device, &err), &err);
     assert_int_equal(atexit(close_device), 0);
     return device;
 }

@@ -13,6 +13,7 @@
 enum { LEATI_CUDA_MOST_STAMPS = 4096 };
 
 typedef struct leati_cuda_choices leati_cuda_choices; /* ops/matmul_choice.c; one block of memory */
+typedef struct leati_cuda_peers leati_cuda_peers;     /* nccl.c */
 
 typedef struct leati_cuda {
     leati_device device; /* first: a leati_device * of this class is a leati_cuda * */
@@ -38,6 +39,7 @@ typedef struct leati_cuda {
     int conv_way;                           /* leati_cuda_set_conv_way */
     CUevent stamps[LEATI_CUDA_MOST_STAMPS]; /* NULL: not needed yet */
     CUevent marks[LEATI_MARK_COUNT];        /* NULL: not needed yet */
+    leati_cuda_peers *peers;                /* the other devices of a group; NULL: none */
 } leati_cuda;
 
 static inline leati_cuda *leati_cuda_of(leati_device *device) {
@@ -68,6 +70,12 @@ typedef struct leati_cuda_grid {
 /* Adds a launch to the queue.  args: the kernel's parameter, which is copied. */
 leat_status leati_cuda_launch(leati_cuda *cuda, CUfunction function, const leati_cuda_grid *grid, void *args,
                               leat_error *err);
+
+extern const struct leati_group_class leati_cuda_groups;
+
+/* Waits until the sums with other devices have ended that were added to the queue.  Errors: another process is lost, or
+ * NCCL has failed; then the sums are given up, so that the queue ends. */
+leat_status leati_cuda_wait_for_peers(leati_cuda *cuda, leat_error *err);
 
 /* Frees cuda->conv_choices. */
 void leati_cuda_conv_forget(leati_cuda *cuda);

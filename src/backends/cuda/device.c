@@ -7,6 +7,7 @@
 #include "backends/cuda/cuda.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "engine/device_group.h"
 
 #define CHECK(cuda, call)                                                                                    \
     do {                                                                                                     \
@@ -65,8 +66,9 @@ static leat_status allocate(leati_device *device, size_t bytes, void **out, leat
 }
 
 /* Waits until nothing uses the memory any more that the caller frees.  A failure was or will be reported elsewhere. */
-static void settle(const leati_cuda *cuda) {
+static void settle(leati_cuda *cuda) {
     cuda->api->cuCtxSetCurrent(cuda->context);
+    (void)leati_cuda_wait_for_peers(cuda, NULL);
     cuda->api->cuStreamSynchronize(cuda->copies);
     cuda->api->cuStreamSynchronize(cuda->stream);
 }
@@ -179,6 +181,7 @@ static bool is_idle(leati_device *device) {
 static leat_status wait(leati_device *device, leat_error *err) {
     leati_cuda *cuda = leati_cuda_of(device);
     ENTER(cuda);
+    LEATI_TRY(leati_cuda_wait_for_peers(cuda, err));
     CHECK(cuda, cuStreamSynchronize(cuda->stream));
     return LEAT_OK;
 }
@@ -263,6 +266,7 @@ static void destroy_recording(leati_device *device, leati_recording **recording)
     leati_cuda *cuda = leati_cuda_of(device);
     if (!*recording) return;
     cuda->api->cuCtxSetCurrent(cuda->context);
+    (void)leati_cuda_wait_for_peers(cuda, NULL);
     cuda->api->cuStreamSynchronize(cuda->stream);
     cuda->api->cuGraphExecDestroy((*recording)->graph);
     leati_free(*recording);
@@ -275,6 +279,7 @@ static void close_device(leati_device *device) {
     leati_cuda *cuda = leati_cuda_of(device);
     const leati_cuda_api *api = cuda->api;
     if (cuda->context) api->cuCtxSetCurrent(cuda->context);
+    leati_cuda_groups.leave(device);
     if (cuda->stream) api->cuStreamSynchronize(cuda->stream);
     if (cuda->dnn) api->cudnnDestroy(cuda->dnn);
     if (cuda->blas) api->cublasLtDestroy(cuda->blas);
@@ -323,7 +328,7 @@ static const leati_device_class class = {
 
 enum { least_capability = 75, tf32_from = 80, driver_of_cuda_13 = 13000 };
 
-static leat_status find_gpu(leati_cuda *cuda, leat_error *err) {
+static leat_status find_gpu(leati_cuda *cuda, bool wraps, leat_error *err) {
     const leati_cuda_api *api = cuda->api;
     int version = 0, count = 0, major = 0, minor = 0;
     char name[64] = "";
@@ -336,6 +341,7 @@ static leat_status find_gpu(leati_cuda *cuda, leat_error *err) {
     if (result != CUDA_SUCCESS && result != CUDA_ERROR_NO_DEVICE)
         return leati_cuda_check(cuda, result, "cuInit", err);
     if (count == 0) return leati_fail(err, LEAT_ENOTSUP, "NVIDIA's driver finds no GPU on this machine");
+    if (wraps) cuda->ordinal %= count;
     if (cuda->ordinal >= count)
         return leati_fail(err, LEAT_ENOTSUP, "there is no GPU %d: NVIDIA's driver finds %d, numbered from 0",
                           cuda->ordinal, count);
@@ -346,6 +352,7 @@ static leat_status find_gpu(leati_cuda *cuda, leat_error *err) {
                           version / 1000, version % 1000 / 10);
     CHECK(cuda, cuDeviceGet(&cuda->handle, cuda->ordinal));
     CHECK(cuda, cuDeviceGetName(name, sizeof name, cuda->handle));
+    CHECK(cuda, cuDeviceGetUuid((CUuuid *)(void *)cuda->device.id, cuda->handle));
     CHECK(cuda, cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, cuda->handle));
     CHECK(cuda, cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, cuda->handle));
     CHECK(cuda, cuDeviceGetAttribute(&cuda->multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
@@ -365,8 +372,9 @@ static leat_status find_gpu(leati_cuda *cuda, leat_error *err) {
     return LEAT_OK;
 }
 
-static leat_status open_queue(leati_cuda *cuda, leat_error *err) {
-    LEATI_TRY(find_gpu(cuda, err));
+static leat_status open_queue(leati_cuda *cuda, bool wraps, leat_error *err) {
+    LEATI_TRY(find_gpu(cuda, wraps, err));
+    snprintf(cuda->device.name, sizeof cuda->device.name, "cuda:%d", cuda->ordinal);
     CHECK(cuda, cuDevicePrimaryCtxRetain(&cuda->context, cuda->handle));
     ENTER(cuda);
     CHECK(cuda, cuStreamCreate(&cuda->stream, CU_STREAM_NON_BLOCKING));
@@ -375,7 +383,7 @@ static leat_status open_queue(leati_cuda *cuda, leat_error *err) {
     return LEAT_OK;
 }
 
-leat_status leati_cuda_open(int ordinal, leati_device **out, leat_error *err) {
+static leat_status open_device(int ordinal, bool wraps, leati_device **out, leat_error *err) {
     static const leati_backend *const backends[] = {&leati_backend_cuda, NULL};
     leati_cuda_api *api = leati_calloc(1, sizeof *api);
     leati_cuda *cuda = leati_calloc(1, sizeof *cuda);
@@ -389,12 +397,21 @@ leat_status leati_cuda_open(int ordinal, leati_device **out, leat_error *err) {
     cuda->ordinal = ordinal;
     cuda->device.class = &class;
     cuda->device.backends = backends;
+    cuda->device.groups = &leati_cuda_groups;
     snprintf(cuda->device.name, sizeof cuda->device.name, "cuda:%d", ordinal);
     leat_status status = leati_cuda_load_driver(api, err);
-    if (status == LEAT_OK) status = open_queue(cuda, err);
+    if (status == LEAT_OK) status = open_queue(cuda, wraps, err);
     if (status != LEAT_OK)
         close_device(&cuda->device);
     else
         *out = &cuda->device;
     return status;
+}
+
+leat_status leati_cuda_open(int ordinal, leati_device **out, leat_error *err) {
+    return open_device(ordinal, false, out, err);
+}
+
+leat_status leati_cuda_open_any(int place, leati_device **out, leat_error *err) {
+    return open_device(place > 0 ? place : 0, true, out, err);
 }

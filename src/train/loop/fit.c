@@ -199,6 +199,8 @@ static void log_settings(leati_fit_loop *loop) {
                                                       : "s",
                        loop->train.threads, loop->train.threads == 1 ? "" : "s",
                        leati_cores_text(text, sizeof text, &loop->cores), (double)stats.ring_bytes / 1e6);
+    if (loop->parallel.values.note[0])
+        leati_training_log(&loop->training, LEAT_LOG_INFO, "leat: %s", loop->parallel.values.note);
 }
 
 static leat_status fit(leati_fit_loop *loop, const leat_sequence *sequence, leat_error *err) {
@@ -206,6 +208,9 @@ static leat_status fit(leati_fit_loop *loop, const leat_sequence *sequence, leat
     loop->cores = leati_cores_get();
     loop->position.epoch = options->initial_epoch;
     LEATI_TRY(leati_fit_meet(loop, err));
+    if (options->dist)
+        LEATI_TRY(leati_values_join(&loop->parallel.values, options->dist,
+                                    !loop->model->deterministic && !options->bf16_gradients, err));
     LEATI_TRY(leati_training_meet(&loop->training, err));
     LEATI_TRY(leati_traces_begin(&loop->traces, options->dist, options->trace, err));
     LEATI_TRY(leati_fit_agree(loop, leati_fit_checkpoints_open(loop, err), err));

@@ -17,7 +17,7 @@ leat_status leati_fit_agree(leati_fit_loop *loop, leat_status status, leat_error
 
 /* ---- What must be the same on all ranks ---- */
 
-enum { trait_count = 22 };
+enum { trait_count = 23 };
 
 static int64_t hash_classes(const leat_fit_options *options) {
     uint64_t hash = leati_hash_start;
@@ -37,6 +37,7 @@ static void list_traits(const leati_fit_loop *loop, leati_trait out[trait_count]
     const leati_trait all[trait_count] = {
         {"the model", leati_trait_model(loop->model), true},
         {"the compilation of the model", leati_trait_compilation(loop->model), true},
+        {"the kind of device (--device)", strcmp(leat_model_device(loop->model), "cpu") != 0, true},
         {"--deterministic", loop->model->deterministic, false},
         {"--sync-batch-norm (sync_batch_norm)", o->sync_batch_norm != 0, false},
         {"--bf16-gradients (bf16_gradients)", o->bf16_gradients != 0, false},

@@ -17,17 +17,28 @@ enum { STATUS, REQUESTED, DATA, COMPUTE, HEAD };
 
 /* ---- Making and freeing ---- */
 
+/* With "auto" each rank would measure where its steps are faster, and the ranks would not compute the same. */
+static leat_status check_device(const leati_parallel *p, bool shards, leat_error *err) {
+    const char *device = leat_model_device(p->model);
+    if (p->dist->size == 1 || strcmp(device, "cpu") == 0) return LEAT_OK;
+    if (strcmp(device, "auto") == 0)
+        return leati_fail(err, LEAT_ENOTSUP,
+                          "device 'auto' is not supported with several ranks, which must all compute on the "
+                          "same kind of device: choose 'cuda' or 'cpu'");
+    if (shards)
+        return leati_fail(err, LEAT_ENOTSUP,
+                          "--shard-optimizer (shard_optimizer) is not supported on a GPU, in whose memory "
+                          "the slots of the optimizer lie as a whole: leave it out, or train on the CPU");
+    return LEAT_OK;
+}
+
 static leat_status check_model(const leati_parallel *p, leat_error *err) {
-    const leat_model *model = p->model;
     if (p->deterministic && p->dist->size > LEATI_PARALLEL_PARTS)
         return leati_fail(
             err, LEAT_ENOTSUP,
             "a deterministic model is trained by at most %d ranks, since each batch has %d parts; "
             "received %d ranks",
             LEATI_PARALLEL_PARTS, LEATI_PARALLEL_PARTS, p->dist->size);
-    if (strcmp(leat_model_device(model), "cpu") != 0)
-        return leati_fail(err, LEAT_ENOTSUP, "device '%s': several ranks train on the CPU only",
-                          leat_model_device(model));
     return LEAT_OK;
 }
 
@@ -47,17 +58,17 @@ leat_status leati_parallel_init(leati_parallel *p, leat_dist *dist, leat_model *
             "--bf16-gradients is not supported with --deterministic, which adds up the gradients of "
             "8 parts in float32, however many ranks have them: leave out one of both");
     LEATI_TRY(leati_trainer_of(model, &trainer, err));
+    LEATI_TRY(leati_trainer_take_gpu(trainer, leati_dist_place(dist), err));
+    LEATI_TRY(check_device(p, options && options->shards, err));
     LEATI_TRY(check_model(p, err));
+    LEATI_TRY(leati_values_init(&p->values, model, trainer, err));
     p->width = leati_meter_width(model);
-    const size_t block = (size_t)p->width * LEATI_PARALLEL_PARTS,
-                 floats = model->weights.bytes / sizeof(float);
+    const size_t block = (size_t)p->width * LEATI_PARALLEL_PARTS;
     p->mine = leati_calloc(HEAD + block, sizeof(double));
     p->all = leati_calloc((size_t)dist->size * (HEAD + block), sizeof(double));
     p->sums = leati_calloc((size_t)p->width, sizeof(double));
     p->times = leati_calloc((size_t)dist->size, sizeof *p->times);
-    p->before = leati_calloc(floats ? floats : 1, sizeof(float));
-    p->moving = leati_calloc(floats ? floats : 1, sizeof(float));
-    if (!p->mine || !p->all || !p->sums || !p->times || !p->before || !p->moving)
+    if (!p->mine || !p->all || !p->sums || !p->times)
         return leati_fail_memory(err, (size_t)dist->size * (HEAD + block) * sizeof(double),
                                  "the measures of the ranks");
     const bool shards = options && options->shards && dist->size > 1 && model->weights.trainable_bytes > 0 &&
@@ -74,8 +85,7 @@ void leati_parallel_fini(leati_parallel *p) {
     leati_free(p->all);
     leati_free(p->sums);
     leati_free(p->times);
-    leati_free(p->before);
-    leati_free(p->moving);
+    leati_values_fini(&p->values);
     for (int i = 0; i < LEATI_PROGRAM_MAX_OUTPUTS; ++i) leati_rows_fini(&p->rows[i]);
     leati_whole_metrics_fini(&p->whole);
     leati_rows_fini(&p->states);
@@ -90,41 +100,10 @@ static size_t block_of(const leati_parallel *p) {
     return HEAD + (size_t)most * (size_t)p->width;
 }
 
-/* ---- Weights that the first part of a step writes ---- */
-
-static float *weights_at(const leati_parallel *p, size_t offset_bytes) {
-    return (float *)((char *)p->model->weights.slab[LEATI_SLAB_WEIGHTS] + offset_bytes);
-}
-
-/* Copies the written weights to `to`, each multiplied by a factor, and returns their number. */
-static size_t save_written(const leati_parallel *p, const leati_plan *plan, float factor, float *to) {
-    size_t offset = 0, bytes = 0, at = 0;
-    for (int32_t i = 0; leati_plan_written_get(plan, i, &offset, &bytes); ++i) {
-        const float *from = weights_at(p, offset);
-        for (size_t j = 0; j < bytes / sizeof(float); ++j) to[at++] = factor * from[j];
-    }
-    return at;
-}
-
-static size_t count_written(const leati_plan *plan) {
-    size_t offset = 0, bytes = 0, all = 0;
-    for (int32_t i = 0; leati_plan_written_get(plan, i, &offset, &bytes); ++i) all += bytes / sizeof(float);
-    return all;
-}
-
-/* Plans that pack these weights have noted that the step before wrote them. */
-static void restore_written(const leati_parallel *p, const leati_plan *plan, const float *from) {
-    size_t offset = 0, bytes = 0, at = 0;
-    for (int32_t i = 0; leati_plan_written_get(plan, i, &offset, &bytes); ++i) {
-        memcpy(weights_at(p, offset), from + at, bytes);
-        at += bytes / sizeof(float);
-    }
-}
-
 /* ---- Sums over the rows of gradients, which parts add up beside the gradients ---- */
 
 static float *rows_of(const leati_parallel *p) {
-    return p->model->weights.slab[LEATI_SLAB_ROWS];
+    return p->values.rows;
 }
 
 /* Finds out, when the model is new, which gradients are lists of rows, and makes room for their sums. */
@@ -140,6 +119,7 @@ static leat_status find_rows(leati_parts *r, const leati_program_spec *part, lea
         const leat_status made =
             leati_weights_set_rows(weights, has_rows, bytes, status == LEAT_OK ? err : NULL);
         LEATI_TRY(status == LEAT_OK ? made : status);
+        LEATI_TRY(leati_values_resize_rows(&p->values, err));
         p->knows_rows = true;
         p->rows_version = p->model->version;
     }
@@ -154,13 +134,13 @@ static leat_status find_rows(leati_parts *r, const leati_program_spec *part, lea
 static leat_status collect(leati_parts *r, int part, const leati_plan *plan, float share, leat_error *err) {
     leati_parallel *p = r->p;
     if (!p->deterministic) {
-        (void)save_written(p, plan, share, p->moving);
+        if (p->parts > 1) leati_values_weigh(&p->values, plan, share, p->values.moving);
         return LEAT_OK;
     }
     float *leaf = leati_tree_leaf(&p->tree, part);
     if (!leaf) return leati_fail_memory(err, p->tree.count * sizeof *leaf, "a sum of gradients");
-    memcpy(leaf, p->model->weights.slab[LEATI_SLAB_GRADIENTS], r->gradients * sizeof *leaf);
-    (void)save_written(p, plan, share, leaf + r->gradients);
+    memcpy(leaf, p->values.gradients, r->gradients * sizeof *leaf);
+    leati_values_weigh(&p->values, plan, share, leaf + r->gradients);
     if (rows_of(p)) memcpy(leaf + r->gradients + r->written, rows_of(p), r->rows * sizeof *leaf);
     leati_tree_add(&p->tree, part);
     return LEAT_OK;
@@ -174,7 +154,9 @@ static leat_status run_step(leati_parts *r, const leati_compiled_step *step, con
                                     .finished = leati_exchanges_finished,
                                     .user = x,
                                     .exchange = x->total > 0 ? &x->exchange : NULL};
-    if (step->spec.mode != LEATI_TRAIN || r->p->deterministic)
+    if (step->spec.mode == LEATI_TRAIN && r->p->values.device && r->p->parts > 1)
+        return leati_values_run(&r->p->values, step, pointers, seed, err);
+    if (step->spec.mode != LEATI_TRAIN || r->p->deterministic || r->p->values.device)
         return leati_trainer_run(r->batch->trainer, step, pointers, seed, err);
     leat_status status = leati_trainer_run_watched(r->batch->trainer, step, pointers, seed, &watch, err);
     if (status != LEAT_OK) leati_exchanges_complete(x);
@@ -193,7 +175,8 @@ static leat_status run_part(leati_parts *r, int part, leat_error *err) {
     leati_parts_cut(r, &spec, pointers, first, count);
     LEATI_TRY(leati_trainer_step(b->trainer, &spec, b->threads, &step, err));
     const bool trains = spec.mode == LEATI_TRAIN;
-    if (trains && r->written > 0 && part > p->first) restore_written(p, step->plan, p->before);
+    if (trains && r->written > 0 && part > p->first)
+        LEATI_TRY(leati_values_restore(&p->values, step->plan, err));
     leat_status status = run_step(r, step, pointers, leati_part_seed(b->seed, part), err);
     if (status != LEAT_OK) return b->name_sample(b->user, status, first - r->from, err);
     LEATI_TRY(leati_meter_measure(p->model, step, p->mine + HEAD + (part - p->first) * p->width, err));
@@ -226,11 +209,18 @@ static leat_status learn_metrics(leati_parts *r, leat_error *err) {
     return leati_whole_metrics_take(&r->p->whole, r, step, 0, err);
 }
 
-/* The parts of a batch that one rank computes one after the other cannot be normalized together. */
-static leat_status refuse_exchanges(const leati_plan *plan, leat_error *err) {
+/* The parts of a batch that one rank computes one after the other cannot be normalized together, and the recorded step
+ * of a GPU cannot wait for other ranks. */
+static leat_status refuse_exchanges(const leati_parallel *p, const leati_plan *plan, leat_error *err) {
     int64_t doubles = 0;
     const char *label = NULL;
-    if (!leati_plan_exchange_get(plan, 0, &doubles, &label)) return LEAT_OK;
+    if ((!p->deterministic && !p->values.device) || !leati_plan_exchange_get(plan, 0, &doubles, &label))
+        return LEAT_OK;
+    if (p->values.device)
+        return leati_fail(err, LEAT_ENOTSUP,
+                          "layer '%s': a synchronized BatchNormalization is not supported with several ranks "
+                          "on GPUs: leave out the synchronization, or train on the CPU",
+                          label);
     return leati_fail(err, LEAT_ENOTSUP,
                       "layer '%s': a synchronized BatchNormalization is not supported with several ranks and "
                       "--deterministic, which computes the parts of a batch one after the other: leave out "
@@ -242,16 +232,13 @@ static leat_status refuse_exchanges(const leati_plan *plan, leat_error *err) {
 static leat_status begin_parts(leati_parts *r, bool has_samples, leat_error *err) {
     leati_parallel *p = r->p;
     bool present[LEATI_TREE_LEAVES] = {0};
-    r->written = p->written = count_written(r->plan);
-    (void)save_written(p, r->plan, 1.0f, p->before);
-    memset(p->moving, 0, r->written * sizeof(float));
+    LEATI_TRY(refuse_exchanges(p, r->plan, err));
+    LEATI_TRY(leati_values_begin(&p->values, r->plan, &r->written, err));
+    p->written = r->written;
     if (!p->deterministic) {
-        if (!has_samples && r->gradients > 0)
-            memset(p->model->weights.slab[LEATI_SLAB_GRADIENTS], 0, r->gradients * sizeof(float));
-        if (!has_samples && rows_of(p)) memset(rows_of(p), 0, r->rows * sizeof(float));
+        if (!has_samples) LEATI_TRY(leati_values_clear(&p->values, err));
         return leati_exchanges_begin(&p->exchanges, p->dist, &p->buckets, r->plan, !has_samples, err);
     }
-    LEATI_TRY(refuse_exchanges(r->plan, err));
     for (int i = 0; i < p->parts; ++i)
         present[i] = leati_first_sample(p, i, r->samples) < leati_first_sample(p, i + 1, r->samples);
     leati_tree_begin(&p->tree, p->dist, r->gradients + r->written + r->rows, present);
@@ -360,22 +347,23 @@ static double note_times(leati_parallel *p) {
 /* Replaces the gradients by their sums over all ranks. */
 static leat_status sum_gradients(leati_parts *r, leat_error *err) {
     leati_parallel *p = r->p;
-    float *gradients = p->model->weights.slab[LEATI_SLAB_GRADIENTS], *sum = NULL;
+    float *gradients = p->values.gradients, *moving = p->values.moving, *sum = NULL;
     if (!p->deterministic) {
         if (p->dist->size == 1) return LEAT_OK;
         leat_status status = leati_buckets_finish(&p->buckets, err);
         if (p->written && status == LEAT_OK) status = p->dist->class->wait(p->dist, &p->mixed, err);
-        if (rows_of(p) && status == LEAT_OK) status = p->dist->class->wait(p->dist, &p->row_sums, err);
+        if (rows_of(p) && !p->values.in_group && status == LEAT_OK)
+            status = p->dist->class->wait(p->dist, &p->row_sums, err);
         return status;
     }
     LEATI_TRY(leati_tree_finish(&p->tree, &sum, err));
     if (sum && r->gradients) memcpy(gradients, sum, r->gradients * sizeof *sum);
-    if (sum && r->written) memcpy(p->moving, sum + r->gradients, r->written * sizeof *sum);
+    if (sum && r->written) memcpy(moving, sum + r->gradients, r->written * sizeof *sum);
     if (sum && rows_of(p)) memcpy(rows_of(p), sum + r->gradients + r->written, r->rows * sizeof *sum);
     LEATI_TRY(leati_dist_broadcast(p->dist, gradients, r->gradients * sizeof *gradients, 0, err));
     if (rows_of(p)) LEATI_TRY(leati_dist_broadcast(p->dist, rows_of(p), r->rows * sizeof *sum, 0, err));
     if (r->written == 0) return LEAT_OK;
-    return leati_dist_broadcast(p->dist, p->moving, r->written * sizeof *p->moving, 0, err);
+    return leati_dist_broadcast(p->dist, moving, r->written * sizeof *moving, 0, err);
 }
 
 /* Gives all ranks the weights that each has updated.  Only the function of a custom optimizer can fail on one rank. */
@@ -415,8 +403,8 @@ static leat_status update(leati_parts *r, leat_error *err) {
 /* Every rank makes these requests, even if its part of the batch fails. */
 static leat_status begin_buckets(const leati_parts *r, leat_error *err) {
     leati_parallel *p = r->p;
-    float *gradients = p->model->weights.slab[LEATI_SLAB_GRADIENTS];
-    if (r->batch->binding->mode != LEATI_TRAIN || p->deterministic) return LEAT_OK;
+    float *gradients = p->values.gradients;
+    if (r->batch->binding->mode != LEATI_TRAIN || p->deterministic || p->values.in_group) return LEAT_OK;
     if (p->buckets.size == 0)
         LEATI_TRY(leati_buckets_measure(&p->buckets, p->dist, gradients, r->gradients, err));
     leati_buckets_begin(&p->buckets, gradients, p->dist->size > 1 ? r->gradients : 0);
@@ -438,12 +426,12 @@ static void begin_last_sums(leati_parallel *p, leati_mode mode) {
     if (mode != LEATI_TRAIN || p->deterministic || p->dist->size == 1) return;
     if (p->written > 0) {
         p->mixed = (leati_dist_request){.op = LEATI_DIST_ALL_REDUCE,
-                                        .data = p->moving,
-                                        .bytes = p->written * sizeof *p->moving,
+                                        .data = p->values.moving,
+                                        .bytes = p->written * sizeof(float),
                                         .is_awaited = true};
         p->dist->class->start(p->dist, &p->mixed);
     }
-    if (rows_of(p)) {
+    if (rows_of(p) && !p->values.in_group) {
         p->row_sums = (leati_dist_request){.op = LEATI_DIST_ALL_REDUCE,
                                            .data = rows_of(p),
                                            .bytes = p->model->weights.row_bytes,
@@ -452,19 +440,21 @@ static void begin_last_sums(leati_parallel *p, leati_mode mode) {
     }
 }
 
-leat_status leati_parallel_run(leati_parallel *p, const leati_parallel_batch *batch, leat_error *err) {
+static leat_status run_batch(leati_parallel *p, const leati_parallel_batch *batch, leat_error *err) {
     leati_parts r = {.p = p, .batch = batch, .gradients = p->model->weights.trainable_bytes / sizeof(float)};
     LEATI_TRY(begin_buckets(&r, err));
     const int64_t start = leati_now_ns();
     leat_status status = run_parts(&r, err);
     const int64_t computed = leati_now_ns();
     if (r.agreed_failure) return status;
+    if (status == LEAT_OK && p->values.in_group && r.spec.mode == LEATI_TRAIN)
+        status = leati_values_sum(&p->values, err); /* a failure ends the sums of all ranks */
     begin_last_sums(p, batch->binding->mode);
     p->mine[DATA] = (double)batch->waited_ns;
     p->mine[COMPUTE] = (double)(computed - start);
     status = gather_measures(p, status, err);
-    if (status != LEAT_OK && r.plan)
-        restore_written(p, r.plan, p->before); /* as on the ranks that had no batch */
+    if (status != LEAT_OK && r.plan && r.written > 0)
+        (void)leati_values_restore(&p->values, r.plan, NULL); /* as on the ranks that had no batch */
     if (status != LEAT_OK) return status;
     LEATI_TRY(leati_parts_join_states(&r, err));
     LEATI_TRY(leati_whole_metrics_gather(&p->whole, &r, err));
@@ -473,7 +463,19 @@ leat_status leati_parallel_run(leati_parallel *p, const leati_parallel_batch *ba
     trace_ranks(p, start, computed);
     const double exposed = (double)(leati_now_ns() - computed) - note_times(p);
     if (exposed > 0) p->exposed_ns += (int64_t)exposed;
-    p->busy_ns = p->buckets.busy_ns;
-    if (r.written > 0 && p->parts > 1) restore_written(p, r.plan, p->moving);
+    if (!p->values.in_group) p->busy_ns = p->buckets.busy_ns;
+    if (p->parts > 1) LEATI_TRY(leati_values_put(&p->values, r.plan, r.written > 0, err));
     return update(&r, err);
+}
+
+leat_status leati_parallel_run(leati_parallel *p, const leati_parallel_batch *batch, leat_error *err) {
+    leat_status status = run_batch(p, batch, err);
+    if (status != LEAT_OK) {
+        leati_values_give_up(&p->values);
+        return status;
+    }
+    const int64_t ns = leati_values_summed_ns(&p->values); /* nothing hides them */
+    p->busy_ns += ns;
+    p->exposed_ns += ns;
+    return LEAT_OK;
 }

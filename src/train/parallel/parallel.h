@@ -12,6 +12,7 @@
 #include "train/parallel/shards.h"
 #include "train/parallel/totals.h"
 #include "train/parallel/tree.h"
+#include "train/parallel/values.h"
 #include "train/parallel/whole_metrics.h"
 #include "train/step/binding.h"
 #include "train/step/meter.h"
@@ -41,10 +42,8 @@ typedef struct leati_parallel {
     double *mine, *all, *sums;
     leati_rank_times *times; /* (ranks) */
     int64_t exposed_ns,
-        busy_ns; /* time of communication in training steps: not hidden behind compute, and all */
-    /* The weights that the first part of a step writes, such as moving averages: their values before the step, and the
-     * sum over the parts. */
-    float *before, *moving;
+        busy_ns;         /* time of communication in training steps: not hidden behind compute, and all */
+    leati_values values; /* what the ranks add up */
     leati_rows rows[LEATI_PROGRAM_MAX_OUTPUTS]; /* of a prediction, by output */
     leati_rows states;                          /* of stateful layers, by sample */
     leati_tree tree;                            /* sums of gradients, of a deterministic model */
@@ -54,7 +53,7 @@ typedef struct leati_parallel {
     leati_norms norms;                          /* which normalizations are synchronized */
     leati_exchanges exchanges;                  /* of synchronized normalizations */
     bool knows_exchanges, exchanges_in_steps;   /* after the first training step: its plan has exchanges */
-    size_t written;           /* floats of `moving`, after the first training step of several ranks */
+    size_t written;           /* floats of values.moving, after the first training step of several ranks */
     leati_dist_request mixed; /* their sum over the ranks */
     bool knows_rows;          /* model->weights.has_rows is that of rows_version, the model's version */
     uint64_t rows_version;
@@ -90,8 +89,8 @@ typedef struct leati_parallel_options {
 } leati_parallel_options;
 
 /* Checks that several ranks can run the model in this mode.  leati_parallel_fini also frees what a failure leaves.
- * Errors: LEAT_ENOTSUP a GPU, or a deterministic
- * model with more than LEATI_PARALLEL_PARTS ranks or with options->bf16; LEAT_ENOMEM. */
+ * Errors: LEAT_ENOTSUP the device "auto", a GPU with options->shards, or a deterministic model with more than
+ * LEATI_PARALLEL_PARTS ranks or with options->bf16; LEAT_EIO the GPU failed; LEAT_ENOMEM. */
 leat_status leati_parallel_init(leati_parallel *parallel, leat_dist *dist, leat_model *model, leati_mode mode,
                                 const leati_parallel_options *options, leat_error *err);
 void leati_parallel_fini(leati_parallel *parallel);

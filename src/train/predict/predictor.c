@@ -8,6 +8,7 @@
 #include "base/growing.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "dist/launcher.h"
 #include "leat/train.h"
 #include "train/predict/predictor.h"
 #include "train/step/trainer.h"
@@ -149,7 +150,7 @@ static leat_status check(const leat_model *model, const leat_predictor_options *
 static leat_status open_device(leat_predictor *p, const leat_predictor_options *options, const char *name,
                                leat_error *err) {
     if (!name || strcmp(name, "cpu") == 0) return LEAT_OK;
-    LEATI_TRY(leati_device_open(name, &p->device, err));
+    LEATI_TRY(leati_device_open(name, leati_launcher_place(), &p->device, err));
     p->device->tf32 = p->model->tf32 && p->device->has_tf32;
     if (options->weights_format == LEAT_WEIGHTS_F32) return LEAT_OK;
     return leati_fail(err, LEAT_ENOTSUP, "weights_format: a predictor on a GPU keeps its weights in f32");

@@ -14,8 +14,9 @@ struct leati_device_slabs {
 };
 
 static size_t bytes_of(const leati_weights *weights, int slab) {
-    if (!weights->slab[slab] || slab == LEATI_SLAB_SCALARS || slab == LEATI_SLAB_ROWS) return 0;
+    if (!weights->slab[slab] || slab == LEATI_SLAB_SCALARS) return 0;
     if (slab == LEATI_SLAB_WEIGHTS) return weights->bytes;
+    if (slab == LEATI_SLAB_ROWS) return weights->row_bytes;
     return slab == LEATI_SLAB_STATES ? weights->state_bytes : weights->trainable_bytes;
 }
 
@@ -103,6 +104,12 @@ static bool writes(int slab, bool trained) {
 void leati_weights_ran(const leati_weights *weights, bool trained) {
     for (int i = 0; i < LEATI_SLAB_SCALARS; ++i)
         if (writes(i, trained)) leati_weights_changed(weights, (leati_slab)i);
+}
+
+void leati_device_slabs_wrote(leati_device_slabs *s, const leat_model *model, leati_slab slab) {
+    s->mirror.ahead[slab] = s->bytes[slab] > 0;
+    if (*model->weights.lent && slab == LEATI_SLAB_WEIGHTS)
+        (void)leati_weights_slab(&model->weights, LEATI_SLAB_WEIGHTS);
 }
 
 void leati_device_slabs_ran(leati_device_slabs *s, const leat_model *model, bool trained) {

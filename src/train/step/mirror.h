@@ -24,6 +24,8 @@ void leati_device_slabs_addresses(const leati_device_slabs *slabs, void *out[LEA
 /* Must be called after a run of a step: notes which slabs the step has written.  If the caller of the library has a
  * view of the weights, copies them to the host. */
 void leati_device_slabs_ran(leati_device_slabs *slabs, const leat_model *model, bool trained);
+/* Must be called after something else has written a slab on the device. */
+void leati_device_slabs_wrote(leati_device_slabs *slabs, const leat_model *model, leati_slab slab);
 /* Must be called after a step that ran on the host beside a device: the device's copy is then older. */
 void leati_weights_ran(const leati_weights *weights, bool trained);
 

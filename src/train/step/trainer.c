@@ -8,6 +8,7 @@
 
 #include "base/os/cgroup.h"
 #include "base/os/clock.h"
+#include "dist/launcher.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/memory.h"
@@ -34,6 +35,8 @@ struct leati_trainer {
     leati_device_slabs *slabs; /* on the device */
     leati_arena *arena;        /* on the device, if there is one */
     bool said_no_tf32;         /* the log says that this device has no TF32 */
+    bool has_no_number;        /* the device is any GPU: "cuda" */
+    int place;                 /* which one: the number of this process among those of the host */
     bool is_auto;              /* each step runs on the host or on the device, where it is faster */
     leati_place_trial trial; /* with "auto", of training steps whose batches need predictions of the model */
     uint64_t trial_version;  /* the model's version in the trial; 0: no trial */
@@ -120,13 +123,14 @@ static leat_status move_to(leati_trainer *trainer, leati_device *device, leat_er
     return LEAT_OK;
 }
 
-/* Moves to the device with a name.  "auto" is the first GPU and the host; without a GPU the host alone. */
-static leat_status move_to_named(leati_trainer *trainer, const char *name, leat_error *err) {
+/* Moves to the device with a name; place: which of several GPUs, if the name has no number.  "auto" is a GPU and the
+ * host; without a GPU the host alone. */
+static leat_status move_to_named(leati_trainer *trainer, const char *name, int place, leat_error *err) {
     leati_device *device = NULL;
     bool is_auto = strcmp(name, "auto") == 0;
     leat_error why = {0};
     leat_status status = LEAT_OK;
-    if (strcmp(name, "cpu") != 0) status = leati_device_open(is_auto ? "cuda" : name, &device, &why);
+    if (strcmp(name, "cpu") != 0) status = leati_device_open(is_auto ? "cuda" : name, place, &device, &why);
     if (status != LEAT_OK && is_auto) {
         leati_log(LEAT_LOG_INFO, "leat: '%s' computes on the CPU: %s", trainer->model->name, why.message);
     } else if (status != LEAT_OK) {
@@ -135,6 +139,8 @@ static leat_status move_to_named(leati_trainer *trainer, const char *name, leat_
     }
     LEATI_TRY(move_to(trainer, device, err));
     trainer->is_auto = is_auto && device;
+    trainer->has_no_number = strcmp(name, "cuda") == 0;
+    trainer->place = place;
     return LEAT_OK;
 }
 
@@ -142,7 +148,7 @@ static leat_status move_to_named(leati_trainer *trainer, const char *name, leat_
 static leat_status move_to_default(leati_trainer *trainer, leat_error *err) {
     const char *name = getenv("LEAT_DEVICE");
     if (!name || !*name) return move_to(trainer, NULL, err);
-    return leati_prefix(move_to_named(trainer, name, err), err, "LEAT_DEVICE");
+    return leati_prefix(move_to_named(trainer, name, leati_launcher_place(), err), err, "LEAT_DEVICE");
 }
 
 /* Makes the model's trainer, on the device with a name; NULL: on the default device. */
@@ -153,7 +159,8 @@ static leat_status create_trainer(leat_model *model, const char *device, leat_er
     trainer->quota = leati_cgroup_cpus("");
     model->session = trainer;
     model->session_destroy = trainer_destroy;
-    leat_status status = device ? move_to_named(trainer, device, err) : move_to_default(trainer, err);
+    leat_status status =
+        device ? move_to_named(trainer, device, leati_launcher_place(), err) : move_to_default(trainer, err);
     if (status != LEAT_OK) trainer_destroy(&model->session);
     return status;
 }
@@ -200,7 +207,12 @@ leat_status leat_model_set_device(leat_model *model, const char *name, leat_erro
     LEATI_GIVEN(name, err);
     if (!model->session) return create_trainer(model, name, err);
     if (strcmp(name, leat_model_device(model)) == 0) return LEAT_OK;
-    return move_to_named(model->session, name, err);
+    return move_to_named(model->session, name, leati_launcher_place(), err);
+}
+
+leat_status leati_trainer_take_gpu(leati_trainer *trainer, int place, leat_error *err) {
+    if (!trainer->device || !trainer->has_no_number || trainer->place == place) return LEAT_OK;
+    return move_to_named(trainer, "cuda", place, err);
 }
 
 const char *leat_model_device(const leat_model *model) {
@@ -480,6 +492,8 @@ static leat_status finish_run(leati_trainer *trainer, const leati_compiled_step 
         leati_weights_ran(&model->weights, is_training);
     else if (trainer->slabs)
         leati_device_slabs_ran(trainer->slabs, model, is_training);
+    if (step->spec.part_of_step == LEATI_STEP_GRADIENTS && trainer->slabs && !step->on_host)
+        leati_device_slabs_wrote(trainer->slabs, model, LEATI_SLAB_GRADIENTS);
     return step->spec.part_of_step == LEATI_STEP_GRADIENTS && step->spec.whole_batch == 0
                ? run_update(trainer, step, err)
                : LEAT_OK;
@@ -549,6 +563,14 @@ void leati_trainer_count_iteration(leati_trainer *trainer, const leati_compiled_
 
 leati_device *leati_trainer_device(const leati_trainer *trainer) {
     return trainer->device;
+}
+
+void leati_trainer_slabs(const leati_trainer *trainer, void *out[LEATI_SLAB_COUNT]) {
+    leati_device_slabs_addresses(trainer->slabs, out);
+}
+
+void leati_trainer_wrote(leati_trainer *trainer, leati_slab slab) {
+    leati_device_slabs_wrote(trainer->slabs, trainer->model, slab);
 }
 
 leat_status leati_trainer_run_timed(leati_trainer *trainer, const leati_compiled_step *step,

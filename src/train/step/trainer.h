@@ -53,6 +53,13 @@ void leati_trainer_try_places(leati_trainer *trainer, bool begins, int64_t queue
 void leati_trainer_count_iteration(leati_trainer *trainer, const leati_compiled_step *step, int64_t ns);
 /* Returns the device on which the steps run; NULL: the host. */
 leati_device *leati_trainer_device(const leati_trainer *trainer);
+/* Moves the trainer to another GPU if its device was chosen as "cuda", without a number: the GPUs of a host are dealt
+ * out to the processes there, and `place` is this one's number among them.  Errors: those of leati_device_open. */
+leat_status leati_trainer_take_gpu(leati_trainer *trainer, int place, leat_error *err);
+/* Returns the addresses of the slabs on the trainer's device, for the steps that were compiled last. */
+void leati_trainer_slabs(const leati_trainer *trainer, void *out[LEATI_SLAB_COUNT]);
+/* Must be called after the caller has given the device's queue work that writes a slab. */
+void leati_trainer_wrote(leati_trainer *trainer, leati_slab slab);
 
 /* Like leati_trainer_run with seed 0, but also writes the time of each step of the plan (engine/plan/plan.h) to
  * step_ns. */

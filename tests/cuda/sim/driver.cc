@@ -26,14 +26,15 @@ namespace {
 
 /* ---- State, and what each call does first ---- */
 
+constexpr int most_gpus = 8;
 struct {
     bool initialised;
-    int context_references;
+    int context_references[most_gpus];
     size_t modules;
     bool failing; /* during the call that fails */
 } driver;
-thread_local bool has_context;
-char context_place;
+thread_local int current = -1; /* the GPU whose context this thread uses; -1: none */
+char context_place[most_gpus]; /* the addresses are the contexts */
 
 /* A call that fails has its effect nevertheless: it waits or destroys, and reports an older failure. */
 bool acts_when_failing(sim_function_number f) {
@@ -53,6 +54,7 @@ bool works_without_context(sim_function_number f) {
                                                        number_cuDeviceGet,
                                                        number_cuDeviceGetCount,
                                                        number_cuDeviceGetName,
+                                                       number_cuDeviceGetUuid,
                                                        number_cuDeviceGetAttribute,
                                                        number_cuDevicePrimaryCtxRetain,
                                                        number_cuCtxSetCurrent,
@@ -67,8 +69,8 @@ CUresult enter(sim_function_number f) {
     if (!driver.initialised && f != number_cuInit && f != number_cuDriverGetVersion)
         return CUDA_ERROR_NOT_INITIALIZED;
     if (works_without_context(f)) return CUDA_SUCCESS;
-    if (driver.context_references == 0) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-    if (!has_context) return CUDA_ERROR_INVALID_CONTEXT;
+    if (current < 0) return CUDA_ERROR_INVALID_CONTEXT;
+    if (driver.context_references[current] == 0) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     return sim_broken();
 }
 
@@ -156,16 +158,27 @@ CUresult error_string(CUresult result, const char **text) {
     return *text ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
+/* LEAT_SIM_GPUS=NUMBER is the number of GPUs; without it there is one. */
+int gpus() {
+    const char *text = getenv("LEAT_SIM_GPUS");
+    const int count = text ? atoi(text) : 1;
+    return count < 1 || count > most_gpus ? 1 : count;
+}
 CUresult device_get(CUdevice *device, int ordinal) {
     *device = ordinal;
-    return ordinal == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+    return ordinal >= 0 && ordinal < gpus() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 CUresult device_count(int *count) {
-    *count = 1;
+    *count = gpus();
     return CUDA_SUCCESS;
 }
 CUresult device_name(char *name, int bytes, CUdevice) {
     snprintf(name, static_cast<size_t>(bytes), "simulated GPU");
+    return CUDA_SUCCESS;
+}
+CUresult device_uuid(CUuuid *out, CUdevice device) {
+    *out = {};
+    out->bytes[0] = static_cast<char>('A' + device);
     return CUDA_SUCCESS;
 }
 CUresult device_attribute(int *value, CUdevice_attribute attribute, CUdevice) {
@@ -181,22 +194,28 @@ CUresult device_attribute(int *value, CUdevice_attribute attribute, CUdevice) {
     return CUDA_SUCCESS;
 }
 
-CUresult context_retain(CUcontext *context, CUdevice) {
-    *context = reinterpret_cast<CUcontext>(&context_place);
-    ++driver.context_references;
+CUresult context_retain(CUcontext *context, CUdevice device) {
+    if (device < 0 || device >= gpus()) return CUDA_ERROR_INVALID_DEVICE;
+    *context = reinterpret_cast<CUcontext>(&context_place[device]);
+    ++driver.context_references[device];
     return CUDA_SUCCESS;
 }
-CUresult context_release(CUdevice) {
-    if (driver.context_references == 0) return CUDA_ERROR_INVALID_CONTEXT;
-    if (--driver.context_references == 0) sim_repair();
+CUresult context_release(CUdevice device) {
+    if (driver.context_references[device] == 0) return CUDA_ERROR_INVALID_CONTEXT;
+    if (--driver.context_references[device] == 0) sim_repair();
     return CUDA_SUCCESS;
 }
 CUresult context_flags(CUdevice, unsigned) {
     return CUDA_SUCCESS;
 }
 CUresult context_set(CUcontext context) {
-    if (context && context != reinterpret_cast<CUcontext>(&context_place)) return CUDA_ERROR_INVALID_CONTEXT;
-    has_context = context != nullptr;
+    int device = -1;
+    if (context) {
+        while (++device < most_gpus && context != reinterpret_cast<CUcontext>(&context_place[device])) {
+        }
+        if (device == most_gpus) return CUDA_ERROR_INVALID_CONTEXT;
+    }
+    current = device;
     return CUDA_SUCCESS;
 }
 
@@ -484,6 +503,10 @@ CUresult launch(const CUlaunchConfig *config, CUfunction function, void **parame
 
 } // namespace
 
+int sim_current_gpu(void) {
+    return current;
+}
+
 CUresult sim_enqueue(CUstream stream, std::function<void()> item, const char *what) {
     sim_work w;
     w.what = what;
@@ -494,8 +517,10 @@ CUresult sim_enqueue(CUstream stream, std::function<void()> item, const char *wh
 /* ---- For tests ---- */
 
 size_t sim_live(void) {
+    size_t references = 0;
+    for (int count : driver.context_references) references += static_cast<size_t>(count);
     return sim_allocation_count(sim_on_device) + sim_allocation_count(sim_pinned) + sim_object_count() +
-           driver.modules + static_cast<size_t>(driver.context_references);
+           driver.modules + references;
 }
 
 void sim_slow_copies(size_t bytes, int64_t ns) {
@@ -522,6 +547,7 @@ extern "C" leat_status leati_cuda_load_driver(leati_cuda_api *api, leat_error *)
     SET(cuDeviceGet, device_get);
     SET(cuDeviceGetCount, device_count);
     SET(cuDeviceGetName, device_name);
+    SET(cuDeviceGetUuid, device_uuid);
     SET(cuDeviceGetAttribute, device_attribute);
     SET(cuDevicePrimaryCtxRetain, context_retain);
     SET(cuDevicePrimaryCtxRelease, context_release);

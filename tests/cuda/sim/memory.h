@@ -43,6 +43,9 @@ size_t sim_bytes_in_use(sim_kind kind);
 size_t sim_allocation_count(sim_kind kind);
 constexpr size_t sim_device_bytes = static_cast<size_t>(4) << 30;
 
+/* The GPU whose context the calling thread uses; -1: none (driver.cc). */
+int sim_current_gpu(void);
+
 /* Let the work that runs now access the GPU's memory, and end this. */
 void sim_open_memory(void);
 void sim_close_memory(void);

@@ -110,15 +110,24 @@ batch make_batch(const std::shared_ptr<const node_list> &nodes) {
     return b;
 }
 
+bool can_run(const node &n) {
+    return (!n.waits || n.waits->done) && (!n.work.ready || n.work.ready());
+}
+
+/* Returns true if the stream's next work waits for another process. */
+bool waits_for_others(const CUstream_st &stream) {
+    if (stream.pending.empty()) return false;
+    const batch &b = stream.pending.front();
+    return std::any_of(b.ready.begin(), b.ready.end(),
+                       [&](size_t i) { return static_cast<bool>((*b.nodes)[i].work.ready); });
+}
+
 bool can_step(const CUstream_st &stream) {
     if (stream.pending.empty()) return false;
     const batch &b = stream.pending.front();
     if (b.before && !b.before->done) return false;
     if (b.left == 0) return true;
-    return std::any_of(b.ready.begin(), b.ready.end(), [&](size_t i) {
-        const node &n = (*b.nodes)[i];
-        return !n.waits || n.waits->done;
-    });
+    return std::any_of(b.ready.begin(), b.ready.end(), [&](size_t i) { return can_run((*b.nodes)[i]); });
 }
 
 void run_work(const sim_work &work) {
@@ -142,8 +151,7 @@ void step(CUstream_st &stream) {
     batch &b = stream.pending.front();
     if (b.left > 0) {
         size_t k = sim_below(static_cast<uint32_t>(b.ready.size()));
-        while ((*b.nodes)[b.ready[k]].waits && !(*b.nodes)[b.ready[k]].waits->done)
-            k = (k + 1) % b.ready.size();
+        while (!can_run((*b.nodes)[b.ready[k]])) k = (k + 1) % b.ready.size();
         size_t chosen = b.ready[k];
         const node &n = (*b.nodes)[chosen];
         b.ready[k] = b.ready.back();
@@ -174,8 +182,14 @@ bool step_any() {
 }
 
 template <typename Condition> void run_until(Condition condition) {
-    while (!condition())
-        if (!step_any()) sim_report("the streams wait for each other");
+    const timespec pause = {0, 50000};
+    while (!condition()) {
+        if (step_any()) continue;
+        if (std::none_of(streams.all.begin(), streams.all.end(),
+                         [](const auto &stream) { return waits_for_others(*stream); }))
+            sim_report("the streams wait for each other");
+        nanosleep(&pause, nullptr);
+    }
     sim_close_memory();
 }
 

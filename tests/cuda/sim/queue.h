@@ -17,6 +17,8 @@ struct sim_work {
     std::string what; /* for reports: "kernel leati_cuda_copy" */
     std::function<void()> run;
     bool on_host = false; /* a function of the host, which cannot access the GPU's memory */
+    std::function<bool()>
+        ready; /* for work that waits for another process: whether it can run; none: it can */
     /* Pinned memory that the work uses; bytes == 0: none. */
     uintptr_t pinned = 0;
     size_t pinned_bytes = 0;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What tests may ask of the simulated GPU.
  *
- * Environment: LEAT_SIM_SEED=NUMBER seeds its choices.  LEAT_SIM_FAIL=FUNCTION:N[:KIND] lets the N-th call of a driver
- * function fail; KIND is memory (the default), unknown, or launch, after which all calls fail.  LEAT_SIM_TWICE=1 runs
- * each kernel in two opposite orders of its threads and blocks, and ends the process if the results differ. */
+ * Environment: LEAT_SIM_GPUS=NUMBER is the number of GPUs, 1 to 8.  LEAT_SIM_NCCL=none: NCCL is missing.
+ * LEAT_SIM_SEED=NUMBER seeds the choices.  LEAT_SIM_FAIL=FUNCTION:N[:KIND] lets the N-th call of a driver function
+ * fail; KIND is memory (the default), unknown, or launch, after which all calls fail.  LEAT_SIM_TWICE=1 runs each
+ * kernel in two opposite orders of its threads and blocks, and ends the process if the results differ. */
 #ifndef LEAT_TESTS_CUDA_SIM_SIM_H
 #define LEAT_TESTS_CUDA_SIM_SIM_H
 

@@ -23,6 +23,7 @@ extern "C" {
     X(cuDeviceGet)                                                                                           \
     X(cuDeviceGetCount)                                                                                      \
     X(cuDeviceGetName)                                                                                       \
+    X(cuDeviceGetUuid)                                                                                       \
     X(cuDeviceGetAttribute)                                                                                  \
     X(cuDevicePrimaryCtxRetain)                                                                              \
     X(cuDevicePrimaryCtxRelease)                                                                             \

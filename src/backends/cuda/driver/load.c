@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 
 #include "backends/cuda/driver/api.h"
+#include "backends/cuda/driver/nccl.h"
 #include "base/error.h"
 
 /* The place of a function in the table. */
@@ -38,6 +39,15 @@ leat_status leati_cuda_load_driver(leati_cuda_api *api, leat_error *err) {
     static const char *const files[] = {"libcuda.so.1", NULL};
     const entry entries[] = {LEATI_CUDA_DRIVER_FUNCTIONS(ENTRY)};
     return load(files, "NVIDIA's driver", "install a driver for CUDA 13 or newer", entries,
+                sizeof entries / sizeof *entries, err);
+}
+
+leat_status leati_cuda_load_nccl(leati_nccl_api *api, leat_error *err) {
+    static const char *const files[] = {"libnccl.so.2", "libnccl.so", NULL};
+#define MEMBER(result, member, arguments, function) {#function, (void **)(void *)&api->member},
+    const entry entries[] = {LEATI_NCCL_FUNCTIONS(MEMBER)};
+#undef MEMBER
+    return load(files, "NCCL", "install NCCL 2 and put its folder into LD_LIBRARY_PATH", entries,
                 sizeof entries / sizeof *entries, err);
 }
 
