@@ -2,16 +2,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """A model of the time of a training step by many ranks (bench/scaling.md):
 
-    bench/ranks.py scaling --json build/scaling.json      # measures sums, profiles of steps, and steps by 2 to 8 ranks
-    bench/scaling.py build/scaling.json --plot docs/scaling.svg
+    bench/scaling.py --measure build/scaling.json --plot docs/scaling.svg --write bench/scaling.md
+    bench/scaling.py build/scaling.json                   # again, without measuring
 
-It knows leat's sums (src/dist/mpi/sums.c), the rule by which buckets get their size (src/train/parallel/buckets.c) and the
+--measure runs `bench/ranks.py scaling`: sums, profiles of steps, and steps by 2 to 8 ranks.  It knows leat's sums (src/dist/mpi/sums.c), the rule by which buckets get their size (src/train/parallel/buckets.c) and the
 messages of a step.  It prints the fitted costs, predicted beside measured steps, and what follows for 64 to 4096 nodes.
 """
 import argparse
+import contextlib
+import io
 import json
 import math
+import os
 import statistics
+import subprocess
+import sys
 
 import plot
 import table
@@ -21,6 +26,7 @@ NETWORKS = {"10 Gbit/s, 50 us": (50e-6, 8 / 10e9), "25 Gbit/s, 20 us": (20e-6, 8
 NODES = [64, 128, 256, 512, 1024, 2048, 4096]
 BUCKET_SIZES = [65536 * 4 ** i for i in range(5)]  # bytes that leati_buckets_measure tries, from 64 KiB to 16 MiB
 MOST_BUCKETS = 64
+BEGIN, END = "<!-- bench/scaling.py writes from here -->", "<!-- to here -->"
 SPEEDS = {"as fast as 32 cores": 32, "as fast as 640 cores": 640}  # nodes: of processors, and with accelerators
 # Of src/dist/mpi/sums.c, in bytes; PIECES of a large sum are under way at once.
 FACTORS, SMALL, PIECE, PIECES = [4, 2, 3, 5, 7, 11, 13], 32768, 262144, 4
@@ -252,26 +258,62 @@ def sums_over_nodes():
                                    rows, True)))
 
 
+def describe(whole):
+    machine = whole["machine"]
+    print("%s, %d cores; leat %s; load %s at the start.\n" % (machine.get("cpu", machine["machine"]), machine["cores"],
+                                                              whole["leat"], whole["load"][0]))
+
+
+def replace(path, text):
+    """Puts the text between the marks of a file."""
+    with open(path) as file:
+        before, rest = file.read().split(BEGIN + "\n")
+    with open(path, "w") as file:
+        file.write(before + BEGIN + "\n\n" + text.strip() + "\n\n" + END + rest.split(END)[1])
+
+
+def draw(path, by_node, by_batch):
+    with open(path, "w") as file:
+        file.write(plot.lines_over_nodes([
+            ("efficiency of nodes as fast as 640 cores, 32 samples for each", NODES, 1.0, by_node),
+            ("speed of such nodes relative to one, a batch of 8192, leat's sums", NODES, None, by_batch)]))
+
+
+def measure(path):
+    ranks = os.path.join(os.path.dirname(os.path.abspath(__file__)), "ranks.py")
+    subprocess.run([sys.executable, ranks, "scaling", "--json", path], check=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("file", help="written by bench/ranks.py scaling --json")
+    parser.add_argument("file", nargs="?", help="written by bench/ranks.py scaling --json")
+    parser.add_argument("--measure", metavar="FILE", help="measure first, and write this file")
     parser.add_argument("--plot", metavar="FILE", help="write an SVG file")
+    parser.add_argument("--write", metavar="FILE", help="replace the tables between the marks of a Markdown file")
     parser.add_argument("--sample-seconds", type=float, help="the time of one core for a step of one sample of ResNet-50, if the "
                         "profile was taken on a busy machine")
     arguments = parser.parse_args()
-    with open(arguments.file) as file:
+    if bool(arguments.file) == bool(arguments.measure):
+        parser.error("expected a file, or --measure")
+    if arguments.measure:
+        measure(arguments.measure)
+    with open(arguments.file or arguments.measure) as file:
         whole = json.load(file)
-    copying = check(whole["scaling"], whole["machine"]["cores"])
-    resnet = next(p for p in whole["scaling"]["profiles"] if p["model"] == "resnet50")
-    if arguments.sample_seconds:
-        resnet = scaled(resnet, arguments.sample_seconds * resnet["samples"] / Profile(resnet).compute)
-    sums_over_nodes()
-    by_node, by_batch = weak(resnet, copying), strong(resnet)
+    text = io.StringIO()
+    with contextlib.redirect_stdout(text):
+        describe(whole)
+        copying = check(whole["scaling"], whole["machine"]["cores"])
+        resnet = next(p for p in whole["scaling"]["profiles"] if p["model"] == "resnet50")
+        if arguments.sample_seconds:
+            resnet = scaled(resnet, arguments.sample_seconds * resnet["samples"] / Profile(resnet).compute)
+        print("\nOne core needs %.3g s for a step of one sample of ResNet-50." % (Profile(resnet).compute / resnet["samples"]))
+        sums_over_nodes()
+        by_node, by_batch = weak(resnet, copying), strong(resnet)
+    print(text.getvalue(), end="")
+    if arguments.write:
+        replace(arguments.write, text.getvalue())
     if arguments.plot:
-        with open(arguments.plot, "w") as file:
-            file.write(plot.lines_over_nodes([
-                ("efficiency of nodes as fast as 640 cores, 32 samples for each", NODES, 1.0, by_node),
-                ("speed of such nodes relative to one, a batch of 8192, leat's sums", NODES, None, by_batch)]))
+        draw(arguments.plot, by_node, by_batch)
 
 
 main()
