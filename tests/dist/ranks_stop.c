@@ -100,6 +100,17 @@ static leat_status count_hook(void *user, leat_training *training, int64_t index
     return LEAT_OK;
 }
 
+/* The ranks cannot leave their device in the middle of a fit. */
+static leat_status try_to_move(void *user, leat_training *training, int64_t index, leat_logs *logs,
+                               leat_error *err) {
+    leat_error why = {0};
+    if (on_gpu())
+        require(leat_model_set_device(model, "cpu", &why) == LEAT_ENOTSUP &&
+                    strstr(why.message, "several ranks"),
+                now->name, "the device was changed", why.message);
+    return count_hook(user, training, index, logs, err);
+}
+
 static void make_model(void) {
     static const char layers[] =
         "{\"class_name\": \"Sequential\", \"config\": {\"name\": \"m\", \"layers\": ["
@@ -216,7 +227,7 @@ static void try_pass(bool predicts, leat_callback *const *callbacks) {
 int main(void) {
     leat_callback callback = {.size = sizeof callback,
                               .on_train_batch_begin = count_hook,
-                              .on_train_batch_end = count_hook,
+                              .on_train_batch_end = try_to_move,
                               .on_test_batch_begin = count_hook,
                               .on_predict_batch_end = count_hook};
     leat_callback *const callbacks[] = {&callback};

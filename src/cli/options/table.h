@@ -120,7 +120,8 @@ typedef enum cli_value {
     X(SEED, "--seed", CLI_NUMBER, "N", 0, INT64_MAX, "0",                                                    \
       "seed of all random numbers: a new model's weights, shuffling, dropout")                               \
     X(DEVICE, "--device", CLI_TEXT, "DEVICE", 0, 0, "cpu",                                                   \
-      "compute on cpu, on a GPU (cuda or cuda:NUMBER), or where a measurement is faster (auto)")             \
+      "compute on cpu, on a GPU (cuda:NUMBER; cuda: the first one, or one for each rank), or where a "       \
+      "measurement is faster (auto)")                                                                        \
     X(THREADS, "--threads", CLI_NUMBER, "N", 1, 1024, "all cores", "number of compute threads")              \
     X(GRADIENT_CHECKPOINTING, "--gradient-checkpointing", CLI_FLAG, NULL, 0, 0, NULL,                        \
       "recompute activations in the backward pass: less memory, up to a third more time")                    \

@@ -94,11 +94,14 @@ leat_status leati_values_join(leati_values *v, leat_dist *dist, bool wanted, lea
     if (!joins) return status;
     status = join(v, dist, &why);
     v->in_group = status == LEAT_OK;
-    if (v->in_group)
+    if (v->in_group) {
         note_group(v, version);
-    else
+        v->device->class->release_host(v->device, v->gradients);
+        v->gradients = NULL;
+    } else {
         note_host(v, why.message);
-    if (!v->in_group) v->device->groups->leave(v->device);
+        v->device->groups->leave(v->device);
+    }
     if (status == LEAT_OK || !dist->class->is_broken(dist)) return LEAT_OK;
     if (err) *err = why;
     return status;

@@ -61,7 +61,7 @@ leat_status leati_parallel_init(leati_parallel *p, leat_dist *dist, leat_model *
     LEATI_TRY(leati_trainer_take_gpu(trainer, leati_dist_place(dist), err));
     LEATI_TRY(check_device(p, options && options->shards, err));
     LEATI_TRY(check_model(p, err));
-    LEATI_TRY(leati_values_init(&p->values, model, trainer, err));
+    if (mode == LEATI_TRAIN) LEATI_TRY(leati_values_init(&p->values, model, trainer, err));
     p->width = leati_meter_width(model);
     const size_t block = (size_t)p->width * LEATI_PARALLEL_PARTS;
     p->mine = leati_calloc(HEAD + block, sizeof(double));

@@ -61,6 +61,7 @@ static leat_status reserve_written(leati_values *v, size_t bytes, leat_error *er
 leat_status leati_values_init(leati_values *v, leat_model *model, leati_trainer *trainer, leat_error *err) {
     const leati_weights *weights = &model->weights;
     *v = (leati_values){.model = model, .trainer = trainer, .device = leati_trainer_device(trainer)};
+    leati_trainer_hold_device(trainer);
     v->gradients = weights->slab[LEATI_SLAB_GRADIENTS];
     v->rows = weights->slab[LEATI_SLAB_ROWS];
     if (!v->device || weights->trainable_bytes == 0) return LEAT_OK;
@@ -78,6 +79,7 @@ void leati_values_fini(leati_values *v) {
         free_host(v, &v->gradients);
         free_host(v, &v->rows);
     }
+    if (v->trainer) leati_trainer_release_device(v->trainer);
     *v = (leati_values){0};
 }
 

@@ -14,7 +14,7 @@ typedef struct leati_values {
     leat_model *model;      /* borrowed */
     leati_trainer *trainer; /* borrowed */
     leati_device *device;   /* borrowed; NULL: the host computes */
-    float *gradients;       /* host memory of the sums */
+    float *gradients;       /* host memory of the sums; NULL in a group */
     float *rows;            /* NULL: no gradient is a list of rows */
     float *moving; /* the written weights, one behind the other, times the share of a part; then their sums */
     float *before; /* the written weights before the step; on the device if there is one */

@@ -37,6 +37,7 @@ struct leati_trainer {
     bool said_no_tf32;         /* the log says that this device has no TF32 */
     bool has_no_number;        /* the device is any GPU: "cuda" */
     int place;                 /* which one: the number of this process among those of the host */
+    int holders;               /* calls of leati_trainer_hold_device without their counterpart */
     bool is_auto;              /* each step runs on the host or on the device, where it is faster */
     leati_place_trial trial; /* with "auto", of training steps whose batches need predictions of the model */
     uint64_t trial_version;  /* the model's version in the trial; 0: no trial */
@@ -207,6 +208,10 @@ leat_status leat_model_set_device(leat_model *model, const char *name, leat_erro
     LEATI_GIVEN(name, err);
     if (!model->session) return create_trainer(model, name, err);
     if (strcmp(name, leat_model_device(model)) == 0) return LEAT_OK;
+    if (((leati_trainer *)model->session)->holders > 0)
+        return leati_fail(err, LEAT_ENOTSUP,
+                          "device '%.64s': several ranks train '%s' on %s until their fit ends", name,
+                          model->name, leat_model_device(model));
     return move_to_named(model->session, name, leati_launcher_place(), err);
 }
 
@@ -563,6 +568,14 @@ void leati_trainer_count_iteration(leati_trainer *trainer, const leati_compiled_
 
 leati_device *leati_trainer_device(const leati_trainer *trainer) {
     return trainer->device;
+}
+
+void leati_trainer_hold_device(leati_trainer *trainer) {
+    ++trainer->holders;
+}
+
+void leati_trainer_release_device(leati_trainer *trainer) {
+    --trainer->holders;
 }
 
 void leati_trainer_slabs(const leati_trainer *trainer, void *out[LEATI_SLAB_COUNT]) {

@@ -56,6 +56,10 @@ leati_device *leati_trainer_device(const leati_trainer *trainer);
 /* Moves the trainer to another GPU if its device was chosen as "cuda", without a number: the GPUs of a host are dealt
  * out to the processes there, and `place` is this one's number among them.  Errors: those of leati_device_open. */
 leat_status leati_trainer_take_gpu(leati_trainer *trainer, int place, leat_error *err);
+/* Between the two calls, leat_model_set_device fails: the caller has memory on the device, or on the host, and would
+ * not notice another one. */
+void leati_trainer_hold_device(leati_trainer *trainer);
+void leati_trainer_release_device(leati_trainer *trainer);
 /* Returns the addresses of the slabs on the trainer's device, for the steps that were compiled last. */
 void leati_trainer_slabs(const leati_trainer *trainer, void *out[LEATI_SLAB_COUNT]);
 /* Must be called after the caller has given the device's queue work that writes a slab. */
