@@ -600,12 +600,19 @@ static PyType_Slot model_slots[] = {{Py_tp_dealloc, (void *)model_dealloc},
                                     {0}};
 PyType_Spec model_spec = {"leat._trainer.Model", sizeof(model), 0, Py_TPFLAGS_DEFAULT, model_slots};
 
+static PyObject *source_help(PyObject *self, PyObject *nothing) {
+    (void)self;
+    (void)nothing;
+    return PyUnicode_FromString(leat_source_help());
+}
+
 static PyMethodDef functions[] = {{"load", load, METH_VARARGS, "Loads a model from a file."},
                                   {"load_memory", load_memory, METH_VARARGS, "Loads a model from bytes."},
                                   {"from_json", from_json, METH_VARARGS,
                                    "Creates a model from an architecture."},
                                   {"arrays_data", arrays_data, METH_VARARGS, "Data of arrays."},
                                   {"source_data", source_data, METH_VARARGS, "Data that a SPEC names."},
+                                  {"source_help", source_help, METH_NOARGS, "Describes SPECs."},
                                   {"python_data", python_data, METH_VARARGS, "Data that Python makes."},
                                   {0}};
 

@@ -45,6 +45,11 @@ class Combinations(unittest.TestCase):
         numpy.testing.assert_array_equal(x, -y)
         return x[:, 0].astype(int).tolist()
 
+    def test_help_describes_specs(self):
+        text = leat.source_help()
+        self.assertIn("images:FOLDER", text)
+        self.assertIn("timeseries(SPEC; sequence_length=N)", text)
+
     def test_parts(self):
         self.assertEqual(self.samples(self.a.take(3)), [0, 1, 2])
         self.assertEqual(self.samples(self.a.skip(8)), [8, 9])
