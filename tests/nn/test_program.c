@@ -200,6 +200,35 @@ static void test_softmax_behind_a_mask(void **state) {
     assert_non_null(strstr(err.message, "use Activation('softmax')"));
 }
 
+/* MaskedLMHead numbers the steps of all samples in float: beyond 2^24 - 1 of them it refuses the batch. */
+static void test_steps_of_a_masked_lm_head(void **state) {
+    static const char json[] =
+        "{\"class_name\": \"Model\", \"config\": {\"name\": \"m\", \"layers\": ["
+        "{\"class_name\": \"InputLayer\", \"name\": \"x\", \"config\": {\"batch_input_shape\": [null, 4096, "
+        "1], "
+        "\"dtype\": \"float32\", \"name\": \"x\"}, \"inbound_nodes\": []}, "
+        "{\"class_name\": \"InputLayer\", \"name\": \"p\", \"config\": {\"batch_input_shape\": [null, 2], "
+        "\"dtype\": \"int32\", \"name\": \"p\"}, \"inbound_nodes\": []}, "
+        "{\"class_name\": \"keras_hub>MaskedLMHead\", \"name\": \"head\", \"config\": {\"name\": \"head\", "
+        "\"vocabulary_size\": 6}, \"inbound_nodes\": [[[\"x\", 0, 0, {}], [\"p\", 0, 0, {}]]]}], "
+        "\"input_layers\": [[\"x\", 0, 0], [\"p\", 0, 0]], \"output_layers\": [[\"head\", 0, 0]]}}";
+    (void)state;
+    leat_model *model = make(json, NULL, NULL);
+    for (int64_t batch = 4095; batch <= 4096; ++batch) {
+        leati_program program = {0};
+        leat_error err = {0};
+        leati_program_spec spec = spec_of(LEATI_PREDICT, desc(LEAT_F32, 3, batch, 4096, 1), (leati_desc){0});
+        spec.input_count = 2;
+        spec.inputs[1] = desc(LEAT_I32, 2, batch, 2, 0);
+        const leat_status status = leati_program_build(model, &spec, &program, &err);
+        assert_int_equal(status, batch < 4096 ? LEAT_OK : LEAT_ENOTSUP);
+        if (batch == 4096)
+            assert_non_null(strstr(err.message, "4096 samples with 4096 steps has more than 16777215 steps"));
+        leati_graph_destroy(&program.graph);
+    }
+    leat_model_destroy(&model);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_types),
@@ -207,6 +236,7 @@ int main(void) {
         cmocka_unit_test(test_impossible_steps),
         cmocka_unit_test(test_predict),
         cmocka_unit_test(test_softmax_behind_a_mask),
+        cmocka_unit_test(test_steps_of_a_masked_lm_head),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,6 +34,9 @@ static const leati_field fields[] = {
 static const char dense[] = "intermediate_dense", norm[] = "intermediate_layer_norm";
 enum { KERNEL, BIAS }; /* the layer's own weights, which come first */
 
+/* The numbers of rows are computed in float, which has all integers up to 2^24; one is added on the way. */
+enum { MOST_ROWS = (1 << 24) - 1 };
+
 static leat_status check(leati_layer *layer, leat_error *err) {
     config *c = layer->config;
     const leati_block_weights weights = {c->kernel_initializer, c->bias_initializer, NULL, NULL};
@@ -105,6 +108,12 @@ static leati_value first_rows(leati_graph *g, int64_t batch, int64_t steps) {
 static leati_value take(leati_graph *g, leati_value x, leati_value positions) {
     const leati_desc desc = *leati_graph_desc(g, x);
     const int64_t batch = desc.shape[0], steps = desc.shape[1];
+    if (leati_mul_saturated(batch, steps) > MOST_ROWS)
+        return leati_graph_fail(
+            g, LEAT_ENOTSUP,
+            "MaskedLMHead: a batch of %lld samples with %lld steps has more than %d steps in "
+            "all: expected smaller batches",
+            (long long)batch, (long long)steps, MOST_ROWS);
     leati_value table = leati_reshape(g, x, 2, (int64_t[]){batch * steps, desc.shape[2]});
     leati_value p = leati_cast(g, positions, LEAT_F32, 1);
     leati_value valid = leati_mul(g, leati_binary_of(g, LEATI_GREATER, p, leati_scalar(g, -1)),

@@ -4,6 +4,7 @@
  * Source: keras_hub.layers.PositionEmbedding; Devlin et al. 2019. */
 #include "base/error.h"
 #include "nn/layers/common_fields.h"
+#include "nn/layers/hub/positions.h"
 #include "nn/layers/types.h"
 
 typedef struct config {
@@ -15,37 +16,20 @@ typedef struct config {
 static const leati_field fields[] = {LEATI_INT_FIELD(config, sequence_length, 1, NULL),
                                      LEATI_FIELD(config, initializer, LEATI_FIELD_INITIALIZER,
                                                  "\"glorot_uniform\""),
-                                     {.key = "start_index",
-                                      .kind = LEATI_FIELD_INT,
-                                      .offset = offsetof(config, start_index),
-                                      .preset = "0",
-                                      .minimum = 0,
-                                      .limited = true,
-                                      .later = true},
-                                     {.key = "positions",
-                                      .kind = LEATI_FIELD_BOOL,
-                                      .offset = offsetof(config, positions),
-                                      .preset = "false",
-                                      .later = true},
+                                     LEATI_POSITIONS_FIELDS(config, true),
                                      {.key = NULL}};
 
 static leat_status infer(const leati_layer *layer, int input_count, const leati_shape *inputs,
                          leati_shape *outputs, int *output_count, leat_error *err) {
     const config *c = layer->config;
-    const leati_shape *x = &inputs[0], *positions = &inputs[1];
+    const leati_shape *x = &inputs[0];
     (void)output_count;
-    if (c->positions != (input_count == 2))
-        return leati_fail(err, LEAT_EINVAL, "positions: expected %s second input, received %d inputs",
-                          c->positions ? "a" : "no", input_count);
-    if (x->rank < 3) return leati_shape_unexpected(x, "a sequence (N, steps, features)", err);
+    LEATI_TRY(leati_positions_check(c->positions, input_count, inputs, err));
     const int64_t steps = x->dims[x->rank - 2];
     if (!c->positions && steps > c->sequence_length - c->start_index)
         return leati_fail(err, LEAT_ESHAPE,
                           "expected at most sequence_length - start_index = %lld steps, received %lld",
                           (long long)(c->sequence_length - c->start_index), (long long)steps);
-    if (c->positions && (x->rank != 3 || positions->rank != 2))
-        return leati_shape_unexpected(x->rank != 3 ? x : positions,
-                                      "a sequence (N, steps, features) and positions (N, steps)", err);
     outputs[0] = *x;
     return LEAT_OK;
 }
@@ -75,10 +59,8 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
     outputs[0] = leati_broadcast(g, rows, desc.rank, desc.shape);
 }
 
-static const char *const arguments[] = {"inputs", "positions", NULL}, *const call_options[] = {"start_index",
-                                                                                               NULL};
-
 LEATI_LAYER_TYPE(position_embedding, "keras_hub>PositionEmbedding", "position_embedding", config, fields,
                  .module = "keras_hub.src.layers.modeling.position_embedding", .min_inputs = 1,
-                 .max_inputs = 2, .arguments = arguments, .call_options = call_options, .indices = true,
-                 .infer = infer, .build = build, .lower = lower);
+                 .max_inputs = 2, .arguments = leati_positions_arguments,
+                 .call_options = leati_positions_options, .indices = true, .infer = infer, .build = build,
+                 .lower = lower);

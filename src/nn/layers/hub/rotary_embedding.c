@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/memory.h"
 #include "nn/layers/common_fields.h"
+#include "nn/layers/hub/positions.h"
 #include "nn/layers/types.h"
 
 typedef struct config {
@@ -36,16 +36,7 @@ static const leati_field fields[] = {LEATI_FIELD(config, max_wavelength, LEATI_F
                                       .preset = "null",
                                       .minimum = 1,
                                       .limited = true},
-                                     {.key = "start_index",
-                                      .kind = LEATI_FIELD_INT,
-                                      .offset = offsetof(config, start_index),
-                                      .preset = "0",
-                                      .later = true},
-                                     {.key = "positions",
-                                      .kind = LEATI_FIELD_BOOL,
-                                      .offset = offsetof(config, positions),
-                                      .preset = "false",
-                                      .later = true},
+                                     LEATI_POSITIONS_FIELDS(config, false),
                                      {.key = NULL}};
 
 static leat_status check(leati_layer *layer, leat_error *err) {
@@ -92,9 +83,7 @@ static leat_status infer(const leati_layer *layer, int input_count, const leati_
     const leati_shape *x = &inputs[0];
     int32_t perm[LEAT_MAX_RANK] = {0};
     (void)output_count;
-    if (c->positions != (input_count == 2))
-        return leati_fail(err, LEAT_EINVAL, "positions: expected %s second input, received %d inputs",
-                          c->positions ? "a" : "no", input_count);
+    LEATI_TRY(leati_positions_check_count(c->positions, input_count, err));
     if (x->rank < 3) return leati_shape_unexpected(x, "an input of rank 3 or more", err);
     LEATI_TRY(find_axes(c, x->rank, perm, err));
     if (perm[0] != 0)
@@ -131,7 +120,7 @@ static void fill_yarn(const config *c, int64_t features, float *out) {
     }
 }
 
-static void fill_frequencies(const config *c, int64_t features, float *out) {
+static void fill_half(const config *c, int64_t features, float *out) {
     const float count = (float)(c->denominator_dim == INT64_MIN ? features : c->denominator_dim);
     const float rotated = (float)features;
     float scale = (float)c->scaling_factor;
@@ -146,20 +135,14 @@ static void fill_frequencies(const config *c, int64_t features, float *out) {
 
 /* ---- Ops ---- */
 
-/* Returns a vector of constants, the frequencies (features) or the positions (steps). */
-static leati_value constants(const config *c, leati_graph *g, int64_t count, bool frequencies) {
-    const leati_desc desc = leati_desc_make(LEAT_F32, 1, &count);
-    float *values = leati_calloc((size_t)count + 1, sizeof *values);
-    if (!values) return leati_graph_fail(g, LEAT_ENOMEM, "no memory for the angles of positions");
-    if (frequencies) {
-        fill_frequencies(c, count, values);
-        memcpy(values + count / 2, values, (size_t)(count / 2) * sizeof *values);
-    } else {
-        for (int64_t i = 0; i < count; ++i) values[i] = (float)i + (float)c->start_index;
-    }
-    leati_value out = leati_graph_constant(g, &desc, values);
-    leati_free(values);
-    return out;
+/* The frequency of a pair stands at both of its features. */
+static void fill_frequencies(float *out, int64_t features, const void *user) {
+    fill_half(user, features, out);
+    memcpy(out + features / 2, out, (size_t)(features / 2) * sizeof *out);
+}
+
+static void fill_positions(float *out, int64_t steps, const void *user) {
+    for (int64_t i = 0; i < steps; ++i) out[i] = (float)i + (float)((const config *)user)->start_index;
 }
 
 /* Returns the sine or the cosine of the angles (batch or 1, steps, 1, ..., features). */
@@ -185,9 +168,10 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
     leati_value x = leati_transpose(g, inputs[0], perm);
     const leati_desc desc = *leati_graph_desc(g, x);
     const int64_t features = desc.shape[rank - 1], half = features / 2;
-    leati_value p =
-        input_count == 2 ? leati_cast(g, inputs[1], LEAT_F32, 1) : constants(c, g, desc.shape[1], false);
-    leati_value angles = leati_mul(g, leati_expand_last(g, p), constants(c, g, features, true));
+    leati_value p = input_count == 2 ? leati_cast(g, inputs[1], LEAT_F32, 1)
+                                     : leati_vector_of(g, desc.shape[1], fill_positions, c);
+    leati_value angles =
+        leati_mul(g, leati_expand_last(g, p), leati_vector_of(g, features, fill_frequencies, c));
     leati_value first = leati_slice_axis(g, x, rank - 1, 0, half);
     leati_value second = leati_slice_axis(g, x, rank - 1, half, half);
     leati_value halves[] = {leati_linear(g, second, -1, 0), first};
@@ -197,10 +181,7 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
     outputs[0] = leati_transpose(g, y, back);
 }
 
-static const char *const arguments[] = {"inputs", "positions", NULL}, *const call_options[] = {"start_index",
-                                                                                               NULL};
-
 LEATI_LAYER_TYPE(rotary_embedding, "keras_hub>RotaryEmbedding", "rotary_embedding", config, fields,
                  .module = "keras_hub.src.layers.modeling.rotary_embedding", .min_inputs = 1, .max_inputs = 2,
-                 .arguments = arguments, .call_options = call_options, .check = check, .infer = infer,
-                 .lower = lower);
+                 .arguments = leati_positions_arguments, .call_options = leati_positions_options,
+                 .check = check, .infer = infer, .lower = lower);

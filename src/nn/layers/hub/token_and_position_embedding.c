@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "nn/layers/common_fields.h"
 #include "nn/layers/hub/block.h"
+#include "nn/layers/hub/positions.h"
 #include "nn/layers/types.h"
 
 typedef struct config {
@@ -20,18 +21,7 @@ static const leati_field fields[] = {LEATI_INT_FIELD(config, vocabulary_size, 1,
                                                  "\"uniform\""),
                                      LEATI_FIELD(config, tie_weights, LEATI_FIELD_BOOL, "true"),
                                      LEATI_FIELD(config, mask_zero, LEATI_FIELD_BOOL, "false"),
-                                     {.key = "start_index",
-                                      .kind = LEATI_FIELD_INT,
-                                      .offset = offsetof(config, start_index),
-                                      .preset = "0",
-                                      .minimum = 0,
-                                      .limited = true,
-                                      .later = true},
-                                     {.key = "positions",
-                                      .kind = LEATI_FIELD_BOOL,
-                                      .offset = offsetof(config, positions),
-                                      .preset = "false",
-                                      .later = true},
+                                     LEATI_POSITIONS_FIELDS(config, true),
                                      {.key = NULL}};
 static const char token[] = "token_embedding", position[] = "position_embedding";
 
@@ -108,12 +98,10 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
     lowering->output_masks[0] = mask == LEATI_NONE ? lowering->input_masks[0] : mask;
 }
 
-static const char *const arguments[] = {"inputs", "positions", NULL}, *const call_options[] = {"start_index",
-                                                                                               NULL};
-
 LEATI_LAYER_TYPE(token_and_position_embedding, "keras_hub>TokenAndPositionEmbedding",
                  "token_and_position_embedding", config, fields,
                  .module = "keras_hub.src.layers.modeling.token_and_position_embedding", .min_inputs = 1,
-                 .max_inputs = 2, .arguments = arguments, .call_options = call_options, .indices = true,
-                 .masking = LEATI_MASK_COMPUTED, .check = check, .fini = fini, .infer = infer, .build = build,
-                 .weight_path = weight_path, .lower = lower);
+                 .max_inputs = 2, .arguments = leati_positions_arguments,
+                 .call_options = leati_positions_options, .indices = true, .masking = LEATI_MASK_COMPUTED,
+                 .check = check, .fini = fini, .infer = infer, .build = build, .weight_path = weight_path,
+                 .lower = lower);
