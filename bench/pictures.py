@@ -11,7 +11,8 @@ of the photographs below PHOTOGRAPHS (packages of wallpapers, scikit-learn's chi
 them as JPEG with the qualities 75, 85 and 95 in turn.  `png` writes the 28x28 pictures of an idx file as PNG files
 first, if FOLDER does not exist, and reads them at their size.
 
-Run this with a Python that has the peers; those that are missing are named and left out.  All programs take turns in each
+Run this with a Python that has the peers; those that are missing are named and left out (SPDL needs FFmpeg's libraries,
+Debian's libavfilter8 and libavdevice59).  All programs take turns in each
 round; the figures are medians of the rounds, in pictures per second, from the first to the last batch of a pass, with
 warm workers and with the files in the page cache.  leat's figure includes the start of the process.  `same` says which
 pixels a program makes: Pillow's, its own antialiased ones, or TensorFlow's, which do not smooth.
@@ -169,18 +170,22 @@ def run_spdl(paths, folder, workers, small):
 
     side, pixels = (28, "gray") if small else (SIZE, "rgb24")
     batches = [paths[i : i + BATCH] for i in range(0, len(paths), BATCH)]
-    graph = spdl.io.get_video_filter_desc(scale_width=side, scale_height=side, pix_fmt=pixels)
+    # Without a mode it would pad to keep the aspect ratio; more threads of a decoder cost more than they bring.
+    graph = spdl.io.get_video_filter_desc(
+        scale_width=side, scale_height=side, scale_algo="bilinear", scale_mode=None, pix_fmt=pixels
+    )
+    alone = spdl.io.decode_config(decoder_options={"threads": "1"})
 
     def decode(path):
         packets = spdl.io.demux_image(path)
-        return spdl.io.decode_packets(packets, filter_desc=graph)
+        return spdl.io.decode_packets(packets, filter_desc=graph, decode_config=alone)
 
     class Pass:
         def __iter__(self):
             pipeline = (
                 PipelineBuilder()
                 .add_source(path for batch in batches for path in batch)
-                .pipe(decode, concurrency=workers)
+                .pipe(decode, concurrency=workers, output_order="input")
                 .aggregate(BATCH)
                 .pipe(lambda frames: spdl.io.to_numpy(spdl.io.convert_frames(frames)))
                 .add_sink(4)
@@ -260,7 +265,7 @@ def compare(arguments):
             try:
                 results.setdefault(name, []).append(run())
                 print(f"  {name}: %.0f pictures/s, %.0f us CPU each" % results[name][-1], flush=True)
-            except (RuntimeError, subprocess.CalledProcessError) as error:
+            except (RuntimeError, OSError, subprocess.CalledProcessError) as error:
                 print(f"  {name}: left out: {error}"[:200], flush=True)
                 del runs[name]
                 results.pop(name, None)
