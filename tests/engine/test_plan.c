@@ -131,6 +131,63 @@ static void views_are_free(void **state) {
     assert_int_equal(view.shape[0], 3);
 }
 
+/* Slices that are contiguous in their source are read there. */
+static void contiguous_slices_are_free(void **state) {
+    fixture *b = *state;
+    leati_value x = fixture_step(b, fixture_input(b, 0, 3, 16)), y[3];
+    for (int i = 0; i < 3; ++i) {
+        y[i] = leati_function_of(b->graph, leati_slice_axis(b->graph, x, 0, i, 1), LEATI_FN_SQUARE);
+        leati_graph_keep(b->graph, y[i]);
+    }
+    leati_value columns = leati_slice_axis(b->graph, x, 1, 0, 8);
+    leati_graph_keep(b->graph, leati_function_of(b->graph, columns, LEATI_FN_SQUARE));
+    fixture_compile(b);
+    assert_int_equal(steps_of(b, "slice"), 1); /* that of columns */
+    float input[48];
+    for (int i = 0; i < 48; ++i) input[i] = (float)i;
+    fixture_run(b, (const void *[]){input});
+    for (int i = 0; i < 48; ++i)
+        assert_float_equal(fixture_output(b, y[i / 16])[i % 16], input[i] * input[i], 0);
+}
+
+/* The inputs of a concatenation are computed in its memory, also where something else reads them before. */
+static void joined_rows_are_computed_in_place(void **state) {
+    fixture *b = *state;
+    leati_value x = fixture_input(b, 0, 1, 16), rows[4];
+    for (int i = 0; i < 4; ++i) rows[i] = x = fixture_step(b, x);
+    leati_value joined = leati_concat(b->graph, 4, rows, 0);
+    leati_graph_keep(b->graph, joined);
+    fixture_compile(b);
+    assert_int_equal(steps_of(b, "concat"), 0);
+    assert_int_equal(leati_plan_arena_bytes(b->plan), 4 * 16 * sizeof(float));
+    float input[16], expected[64];
+    for (int i = 0; i < 16; ++i) input[i] = (float)i;
+    fixture_run(b, (const void *[]){input});
+    for (int i = 0; i < 64; ++i) expected[i] = fixture_output(b, rows[i / 16])[i % 16];
+    assert_memory_equal(fixture_output(b, joined), expected, sizeof expected);
+}
+
+/* Values that are joined twice, inputs of the graph, and parts that would not be aligned are copied. */
+static void what_cannot_be_joined_in_place_is_copied(void **state) {
+    fixture *b = *state;
+    leati_value input = fixture_input(b, 0, 1, 16), x = fixture_step(b, input);
+    leati_value short_row = fixture_step(b, fixture_input(b, 1, 1, 6));
+    leati_value twice = leati_concat(b->graph, 2, (leati_value[]){x, x}, 0);
+    leati_value given = leati_concat(b->graph, 2, (leati_value[]){input, fixture_step(b, x)}, 0);
+    leati_value unaligned = leati_concat(b->graph, 2, (leati_value[]){short_row, fixture_step(b, x)}, 1);
+    leati_graph_keep(b->graph, twice);
+    leati_graph_keep(b->graph, given);
+    leati_graph_keep(b->graph, unaligned);
+    fixture_compile(b);
+    assert_int_equal(steps_of(b, "concat"), 3);
+    float numbers[16], six[6] = {1, 2, 3, 4, 5, 6};
+    for (int i = 0; i < 16; ++i) numbers[i] = (float)i;
+    fixture_run(b, (const void *[]){numbers, six});
+    assert_memory_equal(fixture_output(b, twice), fixture_output(b, twice) + 16, sizeof numbers);
+    assert_memory_equal(fixture_output(b, given), numbers, sizeof numbers);
+    assert_memory_equal(fixture_output(b, unaligned), six, sizeof six);
+}
+
 static leati_value dense_relu(fixture *b, leati_value x, leati_value *pre_activation) {
     leati_value w =
         leati_graph_constant(b->graph, &(leati_desc){LEAT_F32, 2, {2, 2}}, (float[]){1, 0, 0, -1});
@@ -333,6 +390,9 @@ int main(void) {
         WITH_FIXTURE(inputs_and_constants_are_copied_to_states),
         WITH_FIXTURE(a_chain_works_in_place),
         WITH_FIXTURE(views_are_free),
+        WITH_FIXTURE(contiguous_slices_are_free),
+        WITH_FIXTURE(joined_rows_are_computed_in_place),
+        WITH_FIXTURE(what_cannot_be_joined_in_place_is_copied),
         WITH_FIXTURE(a_function_is_fused_into_the_product_before_it),
         WITH_FIXTURE(what_others_read_is_not_fused_away),
         WITH_FIXTURE(plans_share_an_arena_that_grows),

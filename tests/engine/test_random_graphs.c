@@ -86,10 +86,28 @@ static void random_write(program *p) {
     }
 }
 
+/* Joins some rows of a cache line each, which may be parts of each other. */
+static leati_value random_rows(program *p) {
+    leati_value rows[3];
+    const int count = 2 + pick(p, 2);
+    for (int i = 0; i < count; ++i) rows[i] = as(p, any_of(p, 16), 2, (int64_t[]){1, 16});
+    return leati_concat(p->s.graph, count, rows, 0);
+}
+
+static leati_value random_slice(program *p) {
+    const int64_t rows = 2 + pick(p, 2), first = pick(p, 2), count = 1 + pick(p, (int)(rows - first));
+    leati_value whole = as(p, any_of(p, rows * 16), 2, (int64_t[]){rows, 16});
+    return leati_slice_axis(p->s.graph, whole, 0, first, count);
+}
+
 static leati_value random_value(program *p) {
     leati_graph *g = p->s.graph;
     const int64_t matrix[2] = {4, 6}, line = 24;
-    switch (pick(p, 10)) {
+    switch (pick(p, 14)) {
+    case 10:
+    case 11: return random_rows(p);
+    case 12: return random_slice(p);
+    case 13: return leati_function_of(g, any_of(p, 16), LEATI_FN_TANH);
     case 0: return random_function(p);
     case 1: return leati_add(g, as(p, any_of(p, 24), 1, &line), as(p, any_of(p, 24), 1, &line));
     case 2: return leati_mul(g, as(p, any_of(p, 24), 2, matrix), as(p, any_of(p, 6), 1, &(int64_t){6}));

@@ -40,6 +40,16 @@
         .opaque = 8, .constant = 7u << 6, .gradient_tolerance = 5e-3                                         \
     }
 
+/* One step of an LSTM; z has the sums of four gates. */
+#define CELL(name_, activation_, gate_, count_, ...)                                                         \
+    {                                                                                                        \
+        .name = name_, .op = LEATI_OP_LSTM_CELL,                                                             \
+        .attrs = {.rnn = {.activation = {LEATI_FN_##activation_, 1, 0, 0},                                   \
+                          .recurrent_activation = {LEATI_FN_##gate_, 0.2f, 0.5f, 0},                         \
+                          .training = true}},                                                                \
+        .input_count = count_, .inputs = {__VA_ARGS__}, .opaque = 1, .gradient_tolerance = 5e-3              \
+    }
+
 const op_case cases_rnn[] = {
     {.name = "lstm",
      .op = LEATI_OP_RNN,
@@ -85,5 +95,18 @@ const op_case cases_rnn[] = {
     SIZED("gru, reset after, of 130 units", LEATI_CELL_GRU_RESET_AFTER, 3, OP_F32(2, 390), 2, 3, 2, 130),
     SIZED("simple of 130 units", LEATI_CELL_SIMPLE, 1, OP_F32(130), 2, 3, 2, 130),
     SIZED("lstm of 300 features", LEATI_CELL_LSTM, 4, OP_F32(12), 2, 40, 300, 3),
+    CELL("lstm cell", TANH, SIGMOID, 2, OP_F32(2, 3, 12), OP_F32(2, 3, 3)),
+    CELL("lstm cell of 16 units", TANH, HARD_SIGMOID, 2, OP_F32(2, 5, 3, 64), OP_F32(2, 5, 3, 16)),
+    CELL("lstm cell of 21 units", TANH, HARD_SIGMOID, 2, OP_F32(5, 84), OP_F32(5, 21)),
+    CELL("lstm cell of 40 units, from 0", TANH, SIGMOID, 2, OP_F32(3, 160), OP_ABSENT),
+    CELL("lstm cell with other functions", SOFTSIGN, LINEAR, 2, OP_F32(3, 20), OP_F32(3, 5)),
+    {.name = "lstm cell for a prediction",
+     .op = LEATI_OP_LSTM_CELL,
+     .attrs = {.rnn = {.activation = {LEATI_FN_TANH, 0, 0, 0},
+                       .recurrent_activation = {LEATI_FN_SIGMOID, 0, 0, 0}}},
+     .input_count = 2,
+     .inputs = {OP_F32(4, 36), OP_F32(4, 9)},
+     .opaque = 1,
+     .constant = 3},
     {0},
 };

@@ -35,6 +35,7 @@ static const conv_case conv_cases[] = {
     {"3x3 without bias", W2(3, 1, 1, 0, 0), 1, 2, 16, 32, {6, 7}, false},
     {"3x3 of one channel", W2(3, 1, 1, 0, 0), 1, 2, 1, 32, {8, 8}, true},
     {"3x3 same", W2(3, 1, 1, 1, 1), 1, 2, 8, 8, {6, 5}, true},
+    {"3x3 of 4 channels", W2(3, 1, 1, 1, 1), 1, 2, 4, 64, {9, 8}, true},
     {"2x2 stride 2, a row left over", W2(2, 2, 1, 0, 0), 1, 2, 3, 5, {7, 7}, true},
     {"3x3 stride 2 same, uneven padding", W2(3, 2, 1, 0, 1), 1, 2, 4, 8, {8, 8}, true},
     {"3x3 dilation 2", W2(3, 1, 2, 0, 0), 1, 2, 4, 8, {9, 8}, true},

@@ -56,6 +56,8 @@
     X(GROUP_NORM_BWD, group_norm_bwd)                                                                        \
     X(RNN, rnn)                                                                                              \
     X(RNN_BWD, rnn_bwd)                                                                                      \
+    X(LSTM_CELL, lstm_cell)                                                                                  \
+    X(LSTM_CELL_BWD, lstm_cell_bwd)                                                                          \
     X(MOVING_AVERAGE, moving_average)                                                                        \
     X(UPDATE_SGD, update_sgd)                                                                                \
     X(UPDATE_RMSPROP, update_rmsprop)                                                                        \

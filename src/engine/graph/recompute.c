@@ -212,9 +212,9 @@ static void mark_recomputed(sweep *s) {
     int32_t last = s->forward[s->forward_count - 1].segment;
     for (int32_t n = s->forward_count - 1; n >= 0; --n) {
         const leati_node *node = leati_graph_node_at(s->graph, n);
-        /* All kernels except those of RNN need a first output that somebody reads.  So if the first output is kept, or
-         * read in a later segment, all outputs are kept. */
-        bool whole = node->op != LEATI_OP_RNN && node->output_count > 0 &&
+        /* All kernels except those of recurrent cells need a first output that somebody reads.  So if the first output
+         * is kept, or read in a later segment, all outputs are kept. */
+        bool whole = node->op != LEATI_OP_RNN && node->op != LEATI_OP_LSTM_CELL && node->output_count > 0 &&
                      (s->values[node->outputs[0]].kept || is_read_later(s, node->outputs[0]));
         for (int i = 0; i < node->output_count; ++i) {
             leati_value v = node->outputs[i];

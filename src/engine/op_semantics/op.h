@@ -69,6 +69,10 @@ typedef struct leati_desc {
  *   RNN_BWD            the inputs of RNN in their order, sequence (not of an LSTM without steps), workspace,
  *                      diff_sequence?, diff_h_last?, diff_c_last?
  *                      -> diff_x, diff_kernel, diff_recurrent, diff_bias, diff_h0, diff_c0 (outputs may be unused)
+ *   LSTM_CELL          z (..., 4 U), c_before? (..., U; absent: 0) -> gates (..., 4 U; (0) unless training), h, c
+ *                      (..., U).  z has the sums of the gates i, f, c~, o, which other ops computed; attrs.rnn has
+ *                      the activations and `training`.  Only plans of the host have it (outputs may be unused)
+ *   LSTM_CELL_BWD      gates, c_before?, c, diff_h?, diff_c? -> diff_z, diff_c_before (outputs may be unused)
  *   ELTWISE            src -> f(src)
  *   ELTWISE_BWD        src or dst (leati_function_uses_dst), diff_dst -> diff_src
  *   BINARY             a, b -> a op b, broadcast as NumPy does
@@ -124,6 +128,8 @@ typedef struct leati_desc {
     X(GROUP_NORM_BWD, group_norm_bwd)                                                                        \
     X(RNN, rnn)                                                                                              \
     X(RNN_BWD, rnn_bwd)                                                                                      \
+    X(LSTM_CELL, lstm_cell)                                                                                  \
+    X(LSTM_CELL_BWD, lstm_cell_bwd)                                                                          \
     X(ELTWISE, eltwise)                                                                                      \
     X(ELTWISE_BWD, eltwise_bwd)                                                                              \
     X(BINARY, binary)                                                                                        \
@@ -168,6 +174,9 @@ typedef enum leati_op {
 #undef LEATI_OP_ENUM
         LEATI_OP_COUNT
 } leati_op;
+
+/* The outputs of LSTM_CELL. */
+enum { LEATI_LSTM_GATES, LEATI_LSTM_H, LEATI_LSTM_C };
 
 /* Element-wise functions of one variable: enumerator, name, formula, and true if the derivative is computed from dst
  * (see also leati_eltwise_uses_dst).

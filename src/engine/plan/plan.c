@@ -82,12 +82,13 @@ bool leati_plan_is_left_out(const leati_plan *plan, const leati_node *node, leat
     return optional && plan->place[output].last_read < 0;
 }
 
-/* Lists the blocks of the arena: one for each output of a step that has memory of its own, with the value in `owners`,
- * and one for the scratch of each step, with LEATI_NONE. */
+/* Lists the blocks of the arena: one for each value that has memory of its own, with the value in `owners`, and one for
+ * the scratch of each step, with LEATI_NONE.  The value may be the output of a node that runs nothing: a concatenation
+ * whose inputs are computed in its memory. */
 static int32_t collect_blocks(leati_plan *plan, leati_block *blocks, leati_value *owners) {
     int32_t count = 0;
-    for (int32_t s = 0; s < plan->step_count; ++s) {
-        int32_t n = plan->steps[s];
+    for (int32_t n = 0; n < plan->node_count; ++n) {
+        if (!plan->work[n].needed) continue;
         const leati_node *node = leati_plan_node(plan, n);
         for (int i = 0; i < node->output_count; ++i) {
             leati_value v = node->outputs[i];
@@ -95,8 +96,9 @@ static int32_t collect_blocks(leati_plan *plan, leati_block *blocks, leati_value
             if (place->root != v || place->is_result || leati_plan_is_left_out(plan, node, v)) continue;
             owners[count] = v;
             blocks[count++] =
-                (leati_block){.first = n, .last = place->dies, .bytes = leati_align(place->bytes)};
+                (leati_block){.first = place->born, .last = place->dies, .bytes = leati_align(place->bytes)};
         }
+        if (plan->work[n].virtual) continue;
         size_t scratch = leati_plan_scratch_bytes(&plan->work[n]);
         if (scratch == 0) continue;
         owners[count] = LEATI_NONE;
@@ -106,7 +108,7 @@ static int32_t collect_blocks(leati_plan *plan, leati_block *blocks, leati_value
 }
 
 static leat_status lay_out(leati_plan *plan, leat_error *err) {
-    size_t most = (size_t)plan->step_count * (LEATI_MAX_OUTPUTS + 1) + 1;
+    size_t most = (size_t)plan->node_count * (LEATI_MAX_OUTPUTS + 1) + 1;
     leati_block *blocks = leati_calloc(most, sizeof *blocks);
     leati_value *owners = leati_calloc(most, sizeof *owners);
     leat_status status = LEAT_ENOMEM;
@@ -148,7 +150,7 @@ static void set_argument(leati_plan *plan, void **arg, leati_value value) {
     switch (info->storage) {
     case LEATI_IN_ARENA:
         plan->arena_patches[plan->arena_patch_count++] =
-            (leati_patch){.arg = arg, .offset = plan->place[root].offset};
+            (leati_patch){.arg = arg, .offset = plan->place[root].offset + leati_plan_shift(plan, value)};
         break;
     case LEATI_IN_INPUT:
         plan->input_patches[plan->input_patch_count++] =
@@ -204,14 +206,15 @@ static leat_status make_arguments(leati_plan *plan, leat_error *err) {
 static void assert_in_arena(const leati_plan *plan, int32_t n, leati_value value, bool input) {
     leati_value root = leati_plan_root(plan, value);
     const leati_location *place = &plan->place[root];
-    const leati_value_info *info = leati_plan_value(plan, root);
-    if (info->storage != LEATI_IN_ARENA) return;
-    assert(info->producer >= 0 && plan->work[info->producer].needed);
-    assert(input ? info->producer < n : info->producer <= n);
+    const leati_value_info *info = leati_plan_value(plan, value);
+    const int32_t producer = info->producer;
+    if (leati_plan_value(plan, root)->storage != LEATI_IN_ARENA) return;
+    assert(producer >= 0 && plan->work[producer].needed);
+    assert(place->born <= producer && (input ? producer < n : producer <= n));
     if (place->is_result) return;
     assert(place->dies >= n);
     assert(place->offset % LEATI_ALIGNMENT == 0 && place->offset + place->bytes <= plan->arena_bytes);
-    assert(leati_desc_bytes(&leati_plan_value(plan, value)->desc) <= place->bytes);
+    assert(leati_plan_shift(plan, value) + leati_desc_bytes(&info->desc) <= place->bytes);
 }
 
 /* Asserts that each step has a kernel, finds its inputs, and has memory for its outputs and its scratch. */
@@ -471,7 +474,9 @@ leat_tensor leati_plan_output(const leati_plan *plan, leati_value value) {
         return leat_tensor_view(desc->dtype, desc->rank, desc->shape,
                                 plan->blocks->results_host + plan->blocks->host_offset[value]);
     switch (info->storage) {
-    case LEATI_IN_ARENA: address.data = plan->options.arena->memory + plan->place[root].offset; break;
+    case LEATI_IN_ARENA:
+        address.data = plan->options.arena->memory + plan->place[root].offset + leati_plan_shift(plan, value);
+        break;
     case LEATI_IN_INPUT: address.borrowed = plan->bound[info->where.input]; break;
     case LEATI_IN_SLAB:
         address.data = (unsigned char *)plan->options.slabs[info->where.slab] + info->where.offset_bytes;

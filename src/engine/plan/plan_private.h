@@ -65,8 +65,10 @@ typedef struct leati_work {
 /* The plan's data about one value. */
 typedef struct leati_location {
     leati_value root;  /* the value whose memory this value has; itself if it has its own */
+    size_t shift;      /* bytes from the beginning of the root's memory; 0 of a root */
     int32_t readers;   /* number of needed nodes that read it */
     int32_t last_read; /* index of the last reader; node_count for an output of the graph; -1: no reader */
+    int32_t born;      /* of a root: index of the first node that uses its memory */
     int32_t dies;      /* of a root: index of the last node that uses its memory */
     size_t bytes;      /* of a root in the arena: kernel.output_bytes, or the bytes of its shape */
     size_t offset;     /* of a root in the arena */
@@ -190,6 +192,13 @@ static inline leati_value leati_plan_root(const leati_plan *plan, leati_value va
     while (plan->place[value].root != value) value = plan->place[value].root;
     return value;
 }
+/* Returns the bytes from the beginning of that memory to the value. */
+static inline size_t leati_plan_shift(const leati_plan *plan, leati_value value) {
+    size_t shift = 0;
+    for (; plan->place[value].root != value; value = plan->place[value].root)
+        shift += plan->place[value].shift;
+    return shift;
+}
 
 /* Returns true if the argument of an output is NULL: nobody reads the output, and its op has optional outputs. */
 bool leati_plan_is_left_out(const leati_plan *plan, const leati_node *node, leati_value output);
@@ -298,7 +307,8 @@ leat_status leati_plan_find_prepacked(leati_plan *plan, leati_prepacked_set *pac
 void leati_plan_take_prepacked(leati_plan *plan);
 void leati_plan_drop_found_prepacked(leati_plan *plan);
 
-/* Decides which values share memory: views, values computed directly in a state, outputs that overwrite an input. */
+/* Decides which values share memory: views, parts of larger values, values computed directly in a state, outputs that
+ * overwrite an input. */
 void leati_plan_alias(leati_plan *plan);
 
 /* A block of memory in the arena and the time during which it is in use. */

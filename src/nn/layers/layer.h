@@ -76,6 +76,7 @@ typedef struct leati_lowering {
     bool as_keras3;    /* the arithmetic of current Keras */
     bool inference;    /* the present call is inside a call with training=False */
     bool masked;       /* the present call has the argument `mask` */
+    bool on_host;      /* ops that only the host's backends serve are allowed */
     leati_norms norms; /* which normalizations compute statistics over all ranks */
     /* The samples of the batch and of this part of it; 0: the batch is whole. */
     int64_t whole_batch, part_batch;

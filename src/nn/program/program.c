@@ -389,6 +389,7 @@ static leat_status build(context *c, leat_error *err) {
                                .mode = c->spec->mode,
                                .as_keras3 = c->model->as_keras3,
                                .norms = c->spec->norms,
+                               .on_host = c->spec->on_host,
                                .whole_batch = c->spec->whole_batch,
                                .part_batch = c->spec->inputs[0].shape[0],
                                .first_sample = c->spec->first_sample,

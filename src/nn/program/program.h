@@ -44,6 +44,7 @@ typedef struct leati_program_spec {
     int64_t first_sample, most_samples;
     leati_norms norms;                 /* with whole_batch */
     leati_share share;                 /* of an update: the weights that this rank updates */
+    bool on_host;                      /* the plan runs on the host, which serves ops that no device serves */
     int32_t input_count, target_count; /* the model's inputs and outputs; target_count is 0 to predict */
     leati_desc inputs[LEATI_PROGRAM_MAX_OUTPUTS];
     leati_desc targets[LEATI_PROGRAM_MAX_OUTPUTS]; /* per output; rank -1: the output has no loss */

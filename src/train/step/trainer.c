@@ -329,7 +329,9 @@ static leat_status compile_on(leati_trainer *trainer, leati_compiled_step *step,
     memcpy(options.slabs, trainer->model->weights.slab, sizeof options.slabs);
     if (trainer->device && !on_host) choose_tf32(trainer);
     if (trainer->slabs && !on_host) leati_device_slabs_addresses(trainer->slabs, options.slabs);
-    LEATI_TRY(leati_program_build(trainer->model, &step->spec, &step->program, err));
+    leati_program_spec spec = step->spec;
+    spec.on_host = on_host || !trainer->device;
+    LEATI_TRY(leati_program_build(trainer->model, &spec, &step->program, err));
     return leati_plan_create(&step->plan, &step->program.graph, &options, err);
 }
 

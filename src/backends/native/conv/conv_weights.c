@@ -38,6 +38,7 @@ typedef struct weights_state {
     int64_t parts;          /* column ranges */
     int64_t columns;        /* taps: columns of a column range at most */
     int64_t strips;         /* taps: ranges of (taps, groups) */
+    int64_t bunch;          /* taps: taps at most that are the rows of one product, if there is one group */
     int64_t tiles;          /* Winograd: tiles of a block */
     int64_t size, elements; /* Winograd: side of a tile in pixels, and its elements */
     int64_t shares;         /* shares of all tiles or pixels, each with its own sums */
@@ -90,22 +91,26 @@ static void add_pixels(const taps_run *r, int64_t strip, columns c, int64_t firs
     else
         s->isa->pack_columns((const float *)r->diff_dst + at, g->filters, count, 0, width, buffer, floats,
                              bias);
-    for (int64_t i = all * strip / s->strips; i < all * (strip + 1) / s->strips; i++) {
-        int64_t tap = i / s->groups, group = i % s->groups;
+    const int64_t end = all * (strip + 1) / s->strips;
+    for (int64_t i = all * strip / s->strips, n; i < end; i += n) {
+        int64_t tap = i / s->groups, group = i % s->groups, channels = width_of(s, group);
+        n = end - i < s->bunch ? end - i : s->bunch;
         leati_product p = {.a = left,
                            .a_row = 1,
-                           .a_depth = s->group + LINE,
+                           .a_depth = s->bunch * s->group + LINE,
                            .b = buffer,
                            .b_panel = floats,
                            .c =
                                r->diff_weights + (tap * g->channels + group * s->group) * g->filters + c.from,
                            .c_row = g->filters,
-                           .rows = width_of(s, group),
+                           .rows = n * channels,
                            .columns = width,
                            .depth = count,
                            .addend_row = g->filters};
         p.addend = begins ? NULL : p.c;
-        leati_conv_gather(&image, tap, first, count, group * s->group, p.rows, left, p.a_depth);
+        for (int64_t k = 0; k < n; k++)
+            leati_conv_gather(&image, tap + k, first, count, group * s->group, channels, left + k * channels,
+                              p.a_depth);
         s->isa->product(&p);
     }
 }
@@ -403,7 +408,8 @@ static void share_taps(weights_state *s) {
 
 static void use_taps(weights_state *s, leati_kernel *kernel) {
     share_taps(s);
-    s->buffer = PIXELS * (s->columns + s->group + LINE);
+    s->bunch = s->groups == 1 && GROUP / s->group > 1 ? GROUP / s->group : 1;
+    s->buffer = PIXELS * (s->columns + s->bunch * s->group + LINE);
     kernel->scratch_bytes =
         (size_t)((s->shares - 1) * sums_of_taps(s) + s->threads * s->buffer) * sizeof(float);
     kernel->run = run_taps;
@@ -416,7 +422,7 @@ static const char *reason_against(const leati_geometry *g, const leati_native_is
     if (unused & 1) return "only the gradient with respect to the bias is needed";
     if (g->groups > 1) return "a grouped convolution";
     if (g->filters % isa->panel) return "filters that do not fill whole vectors";
-    if (prefer_onednn && g->channels < 8) return "fewer than 8 channels";
+    if (prefer_onednn && g->channels < 4) return "fewer than 4 channels";
     if (g->out_pixels == 0) return "an empty tensor";
     return NULL;
 }

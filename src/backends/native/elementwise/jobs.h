@@ -64,6 +64,9 @@ typedef struct leati_range_job {
             uint64_t key; /* key of the random generator, made from the run's seed and step */
         } random;         /* DROPOUT, RANDOM_NORMAL */
         struct {
+            int64_t units;
+        } cell; /* LSTM_CELL, LSTM_CELL_BWD, by rows */
+        struct {
             const leati_geometry *geometry; /* geometry of the forward op */
         } window; /* POOLING, by images; RESAMPLE, by rows of pixels; and their gradients */
     };

@@ -8,6 +8,7 @@
 #include "backends/native/norm/group_norm_tmpl.h"
 #include "backends/native/elementwise/loops_tmpl.h"
 #include "backends/native/rnn/rnn_tmpl.h"
+#include "backends/native/rnn/cell_tmpl.h"
 #include "backends/native/elementwise/reduce_tmpl.h"
 #include "backends/native/elementwise/resample_tmpl.h"
 #include "backends/native/matmul/few_rows_tmpl.h"
@@ -38,6 +39,8 @@ const leati_native_isa LEATI_ISA = {
                [LEATI_OP_IN_TOP_K] = in_top_k,
                [LEATI_OP_RESAMPLE] = resample,
                [LEATI_OP_RESAMPLE_BWD] = resample_bwd,
+               [LEATI_OP_LSTM_CELL] = lstm_cell,
+               [LEATI_OP_LSTM_CELL_BWD] = lstm_cell_bwd,
                [LEATI_OP_MOVING_AVERAGE] = moving_average,
                [LEATI_OP_UPDATE_SGD] = update_sgd,
                [LEATI_OP_UPDATE_RMSPROP] = update_rmsprop,

@@ -132,10 +132,12 @@ static leat_status add_weights(leati_layer *layer, int64_t channels, leat_error 
 /* The values that all steps share. */
 typedef struct cell {
     const config *config;
+    const leati_lowering *lowering;
     leati_value recurrent, h_mask; /* (4, N, spatial..., F) or LEATI_NONE */
+    leati_value zeros[2];          /* initial states that are 0; LEATI_INVALID: there are none */
 } cell;
 
-/* Reshape images (N, T, ...) to (N T, ...), and back. */
+/* Reshape images (T, N, ...) to (T N, ...), and back. */
 static leati_value fold(leati_graph *g, leati_value x) {
     leati_desc desc = *leati_graph_desc(g, x);
     if (desc.rank < 4) return LEATI_INVALID;
@@ -143,9 +145,9 @@ static leati_value fold(leati_graph *g, leati_value x) {
     return leati_reshape(g, x, desc.rank - 1, desc.shape + 1);
 }
 
-static leati_value unfold(leati_graph *g, leati_value x, int64_t batch, int64_t steps) {
+static leati_value unfold(leati_graph *g, leati_value x, int64_t first, int64_t second) {
     const leati_desc desc = *leati_graph_desc(g, x);
-    int64_t dims[LEAT_MAX_RANK + 1] = {batch, steps};
+    int64_t dims[LEAT_MAX_RANK + 1] = {first, second};
     if (desc.rank < 3) return LEATI_INVALID;
     memcpy(dims + 2, desc.shape + 1, (size_t)(desc.rank - 1) * sizeof dims[0]);
     return leati_reshape(g, x, desc.rank + 1, dims);
@@ -162,21 +164,17 @@ static leati_value dropout_mask(leati_lowering *lowering, double rate, const lea
 }
 
 /* Returns the convolution of x by the kernels of all gates; with factors, each gate has its own convolution of x
- * times its factors.  Each sample's factors apply to `repeat` images of x. */
+ * times its factors.  x has `repeat` images of each sample, one of all samples after the other. */
 static leati_value convolve(leati_graph *g, const leati_slide *slide, leati_value x, leati_value factors,
                             int64_t repeat, leati_value kernel, leati_value bias) {
     leati_value parts[4];
     if (factors == LEATI_NONE) return leati_slide_convolve(slide, g, x, kernel, bias, 1);
     const leati_desc f = *leati_graph_desc(g, factors);
-    leati_desc single = f; /* (N, 1, spatial..., C) */
+    leati_desc repeated = f; /* (repeat, N, spatial..., C) */
     if (f.rank < 2) return LEATI_INVALID;
-    single.shape[0] = f.shape[1];
-    single.shape[1] = 1;
-    leati_desc repeated = single;
-    repeated.shape[1] = repeat;
+    repeated.shape[0] = repeat;
     for (int i = 0; i < 4; ++i) {
-        leati_value gate_factors =
-            leati_reshape(g, leati_slice_axis(g, factors, 0, i, 1), f.rank, single.shape);
+        leati_value gate_factors = leati_slice_axis(g, factors, 0, i, 1);
         gate_factors = fold(g, leati_broadcast(g, gate_factors, f.rank, repeated.shape));
         leati_value gate_bias = bias == LEATI_NONE ? bias : leati_steps_gates(g, bias, 4, i, 1);
         parts[i] = leati_slide_convolve(slide, g, leati_mul(g, x, gate_factors),
@@ -190,9 +188,10 @@ static void step(const void *context, leati_graph *g, leati_value x, const leati
     const cell *c = context;
     const leati_ints once = {.count = c->config->kernel_size.count, .values = {1, 1, 1}};
     const leati_slide same = {&c->config->kernel_size, &once, NULL, LEATI_PADDING_SAME};
-    leati_value h = convolve(g, &same, before[0], c->h_mask, 1, c->recurrent, LEATI_NONE);
-    leati_steps_lstm(g, leati_add(g, x, h), &c->config->activation, &c->config->recurrent_activation, before,
-                     after);
+    if (before[0] != c->zeros[0])
+        x = leati_add(g, convolve(g, &same, before[0], c->h_mask, 1, c->recurrent, LEATI_NONE), x);
+    leati_steps_lstm(c->lowering, x, &c->config->activation, &c->config->recurrent_activation,
+                     before[1] != c->zeros[1] ? before[1] : LEATI_NONE, after);
 }
 
 static void run(const leati_layer *layer, leati_lowering *lowering, leati_scan_call *call) {
@@ -201,7 +200,7 @@ static void run(const leati_layer *layer, leati_lowering *lowering, leati_scan_c
     const leati_slide slide = slide_of(c);
     const int64_t batch = leati_graph_desc(g, call->x)->shape[0],
                   steps = leati_graph_desc(g, call->x)->shape[1];
-    leati_value x = leati_image_value(g, fold(g, call->x), c->data_format);
+    leati_value x = leati_image_value(g, fold(g, leati_steps_swap(g, call->x)), c->data_format);
     leati_desc image = *leati_graph_desc(g, x);
     image.shape[0] = batch;
     leati_value x_mask = dropout_mask(lowering, c->dropout, &image, lowering->stream);
@@ -210,13 +209,19 @@ static void run(const leati_layer *layer, leati_lowering *lowering, leati_scan_c
     leati_desc state = *leati_graph_desc(g, z);
     state.shape[0] = batch;
     state.shape[state.rank > 0 ? state.rank - 1 : 0] = c->filters;
-    cell of = {c, leati_layer_weight(layer, lowering, 1),
-               dropout_mask(lowering, c->recurrent_dropout, &state, lowering->stream + 1)};
-    for (int i = 0; i < 2; ++i)
-        call->initial[i] = call->initial[i] == LEATI_NONE
-                               ? leati_full(g, state.rank, state.shape, 0.0f)
-                               : leati_image_value(g, call->initial[i], c->data_format);
-    leati_steps_run(g, call, unfold(g, z, batch, steps), 2, step, &of);
+    cell of = {c,
+               lowering,
+               leati_layer_weight(layer, lowering, 1),
+               dropout_mask(lowering, c->recurrent_dropout, &state, lowering->stream + 1),
+               {LEATI_INVALID, LEATI_INVALID}};
+    for (int i = 0; i < 2; ++i) {
+        const bool begins_at_zero = call->initial[i] == LEATI_NONE;
+        call->initial[i] = begins_at_zero ? leati_full(g, state.rank, state.shape, 0.0f)
+                                          : leati_image_value(g, call->initial[i], c->data_format);
+        /* With a single step the recurrent weights would have no gradient. */
+        if (begins_at_zero && steps > 1) of.zeros[i] = call->initial[i];
+    }
+    leati_steps_run(g, call, unfold(g, z, steps, batch), 2, step, &of);
     call->sequence =
         unfold(g, leati_image_value_back(g, fold(g, call->sequence), c->data_format), batch, steps);
     call->last = leati_image_value_back(g, call->last, c->data_format);

@@ -231,7 +231,7 @@ static void run_custom(const leati_layer *cell, leati_lowering *lowering, leati_
         inner.initial[1 + i] = call->initial[i] != LEATI_NONE
                                    ? call->initial[i]
                                    : leati_full(g, states[i].rank, states[i].dims, 0);
-    leati_steps_run(g, &inner, call->x, 1 + states_of(cell), custom_step, &steps);
+    leati_steps_run(g, &inner, leati_steps_swap(g, call->x), 1 + states_of(cell), custom_step, &steps);
     call->sequence = inner.sequence;
     call->last = inner.last;
     memcpy(call->states, inner.states + 1, (size_t)states_of(cell) * sizeof *call->states);

@@ -10,24 +10,34 @@
 
 /* ---- Time ---- */
 
+leati_value leati_steps_swap(leati_graph *g, leati_value x) {
+    const leati_desc desc = *leati_graph_desc(g, x);
+    int32_t perm[LEAT_MAX_RANK] = {1, 0};
+    int64_t dims[LEAT_MAX_RANK] = {0};
+    if (desc.rank < 2) return LEATI_INVALID;
+    for (int32_t i = 2; i < desc.rank; ++i) perm[i] = i;
+    for (int32_t i = 0; i < desc.rank; ++i) dims[i] = desc.shape[perm[i]];
+    if (dims[0] == 1 || dims[1] == 1) return leati_reshape(g, x, desc.rank, dims);
+    return leati_transpose(g, x, perm);
+}
+
 static leati_value without_time(leati_graph *g, leati_value x) {
     const leati_desc desc = *leati_graph_desc(g, x);
-    int64_t dims[LEAT_MAX_RANK] = {desc.shape[0]};
     if (desc.rank < 3) return LEATI_INVALID;
-    memcpy(dims + 1, desc.shape + 2, (size_t)(desc.rank - 2) * sizeof dims[0]);
-    return leati_reshape(g, x, desc.rank - 1, dims);
+    return leati_reshape(g, x, desc.rank - 1, desc.shape + 1);
 }
 
 static leati_value with_time(leati_graph *g, leati_value x) {
     const leati_desc desc = *leati_graph_desc(g, x);
-    int64_t dims[LEAT_MAX_RANK] = {desc.shape[0], 1};
-    if (desc.rank < 2 || desc.rank == LEAT_MAX_RANK) return LEATI_INVALID;
-    memcpy(dims + 2, desc.shape + 1, (size_t)(desc.rank - 1) * sizeof dims[0]);
+    int64_t dims[LEAT_MAX_RANK + 1] = {1};
+    if (desc.rank < 1 || desc.rank == LEAT_MAX_RANK) return LEATI_INVALID;
+    memcpy(dims + 1, desc.shape, (size_t)desc.rank * sizeof dims[0]);
     return leati_reshape(g, x, desc.rank + 1, dims);
 }
 
 /* Splits a sequence into its steps, at most 32 parts at a time: the gradients of so many slices are joined by one
- * CONCAT (engine/graph/join_slices.c), while those of more are each padded to the length of the sequence. */
+ * CONCAT (engine/graph/join_slices.c), while those of more are each padded to the length of the sequence.  Since time
+ * is the first axis, a plan copies neither the slices nor the joined parts (engine/plan/alias.c). */
 static void split(leati_graph *g, leati_value x, int64_t count, leati_value *out) {
     if (count == 1) {
         out[0] = without_time(g, x);
@@ -36,7 +46,7 @@ static void split(leati_graph *g, leati_value x, int64_t count, leati_value *out
     const int64_t parts = count < LEATI_MAX_CONCAT ? count : LEATI_MAX_CONCAT;
     for (int64_t i = 0; i < parts; ++i) {
         const int64_t from = count * i / parts, to = count * (i + 1) / parts;
-        split(g, leati_slice_axis(g, x, 1, from, to - from), to - from, out + from);
+        split(g, leati_slice_axis(g, x, 0, from, to - from), to - from, out + from);
     }
 }
 
@@ -46,7 +56,7 @@ static leati_value join(leati_graph *g, leati_value *steps, int64_t count) {
         int64_t joined = 0;
         for (int64_t i = 0; i < count; i += LEATI_MAX_CONCAT) {
             int group = count - i < LEATI_MAX_CONCAT ? (int)(count - i) : LEATI_MAX_CONCAT;
-            steps[joined++] = group == 1 ? steps[i] : leati_concat(g, group, steps + i, 1);
+            steps[joined++] = group == 1 ? steps[i] : leati_concat(g, group, steps + i, 0);
         }
         count = joined;
     }
@@ -89,13 +99,13 @@ static void run_steps(leati_graph *g, leati_scan_call *call, leati_value *x, int
     }
     call->last = output;
     memcpy(call->states, states, (size_t)state_count * sizeof states[0]);
-    call->sequence = join(g, x + count, count);
+    call->sequence = leati_steps_swap(g, join(g, x + count, count));
 }
 
 void leati_steps_run(leati_graph *g, leati_scan_call *call, leati_value x, int state_count, leati_step step,
                      const void *cell) {
     const leati_desc *desc = leati_graph_desc(g, x);
-    int64_t count = desc->rank > 2 ? desc->shape[1] : 0;
+    int64_t count = desc->rank > 2 ? desc->shape[0] : 0;
     if (count < 1) {
         leati_graph_fail(g, LEAT_ESHAPE, "expected at least one step");
         return;
@@ -119,12 +129,32 @@ leati_value leati_steps_gates(leati_graph *g, leati_value z, int64_t gates, int6
     return leati_slice_axis(g, z, desc.rank - 1, from * units, count * units);
 }
 
-void leati_steps_lstm(leati_graph *g, leati_value z, const leati_activation *activation,
-                      const leati_activation *gate, const leati_value *before, leati_value *after) {
+/* Adds the step as one op, if the plan and the activations allow it. */
+static bool add_cell(const leati_lowering *lowering, leati_value z, const leati_activation *activation,
+                     const leati_activation *gate, leati_value c_before, leati_value *after) {
+    leati_attrs attrs = {.rnn = {.training = lowering->mode == LEATI_TRAIN}};
+    leati_value inputs[] = {z, c_before}, outputs[LEATI_MAX_OUTPUTS];
+    if (!lowering->on_host || !leati_activation_eltwise(activation, &attrs.rnn.activation) ||
+        !leati_activation_eltwise(gate, &attrs.rnn.recurrent_activation) ||
+        !leati_slope_known_from_dst(&attrs.rnn.activation) ||
+        !leati_slope_known_from_dst(&attrs.rnn.recurrent_activation))
+        return false;
+    for (int i = 0; i < LEATI_MAX_OUTPUTS; ++i) outputs[i] = LEATI_INVALID;
+    leati_graph_node(lowering->graph, LEATI_OP_LSTM_CELL, &attrs, 2, inputs, outputs);
+    after[0] = outputs[LEATI_LSTM_H];
+    after[1] = outputs[LEATI_LSTM_C];
+    return true;
+}
+
+void leati_steps_lstm(const leati_lowering *lowering, leati_value z, const leati_activation *activation,
+                      const leati_activation *gate, leati_value c_before, leati_value *after) {
+    leati_graph *g = lowering->graph;
     leati_value f[4];
+    if (add_cell(lowering, z, activation, gate, c_before, after)) return;
     for (int i = 0; i < 4; ++i)
         f[i] = leati_activation_lower(i == 2 ? activation : gate, g, leati_steps_gates(g, z, 4, i, 1));
-    after[1] = leati_add(g, leati_mul(g, f[1], before[1]), leati_mul(g, f[0], f[2]));
+    after[1] = leati_mul(g, f[0], f[2]);
+    if (c_before != LEATI_NONE) after[1] = leati_add(g, leati_mul(g, f[1], c_before), after[1]);
     after[0] = leati_mul(g, f[3], leati_activation_lower(activation, g, after[1]));
 }
 
@@ -132,6 +162,7 @@ void leati_steps_lstm(leati_graph *g, leati_value z, const leati_activation *act
 
 typedef struct cell {
     const leati_recurrent *config;
+    const leati_lowering *lowering;
     int64_t gates;
     const leati_value *args;
     leati_value second_bias; /* GRU_RESET_AFTER: the bias of the product with the state */
@@ -169,8 +200,8 @@ static leati_value factor_of(const cell *c, leati_graph *g, leati_value h, int64
 static void step_lstm(const void *context, leati_graph *g, leati_value x, const leati_value *before,
                       leati_value *after) {
     const cell *c = context;
-    leati_steps_lstm(g, leati_add(g, x, state_product(c, g, before[0], 0, 4)), &c->config->activation,
-                     &c->config->recurrent_activation, before, after);
+    leati_steps_lstm(c->lowering, leati_add(g, x, state_product(c, g, before[0], 0, 4)),
+                     &c->config->activation, &c->config->recurrent_activation, before[1], after);
 }
 
 static void step_simple(const void *context, leati_graph *g, leati_value x, const leati_value *before,
@@ -208,22 +239,22 @@ static void step_gru(const void *context, leati_graph *g, leati_value x, const l
                          leati_mul(g, leati_linear(g, zr[0], -1.0f, 1.0f), candidate_state));
 }
 
-/* Multiplies x (N, T, F) by the kernel and adds the bias: (N, T, gates U). */
+/* Multiplies x (N, T, F) by the kernel and adds the bias: (T, N, gates U). */
 static leati_value input_product(const cell *c, leati_graph *g, leati_value bias) {
     const leati_desc desc = *leati_graph_desc(g, c->args[LEATI_RNN_X]);
     leati_value x = c->args[LEATI_RNN_X], factors = c->args[LEATI_RNN_X_MASK];
     if (desc.rank != 3) return LEATI_INVALID;
     int64_t rows = desc.shape[0] * desc.shape[1];
-    if (factors != LEATI_NONE) { /* equal in all steps: (gates, N T, F) */
-        const int64_t apart[] = {c->gates, desc.shape[0], 1, desc.shape[2]};
-        const int64_t repeated[] = {c->gates, desc.shape[0], desc.shape[1], desc.shape[2]};
+    if (factors != LEATI_NONE) { /* equal in all steps: (gates, T N, F) */
+        const int64_t apart[] = {c->gates, 1, desc.shape[0], desc.shape[2]};
+        const int64_t repeated[] = {c->gates, desc.shape[1], desc.shape[0], desc.shape[2]};
         factors = leati_broadcast(g, leati_reshape(g, factors, 4, apart), 4, repeated);
         factors = leati_reshape(g, factors, 3, (int64_t[]){c->gates, rows, desc.shape[2]});
     }
-    leati_value flat = leati_reshape(g, x, 2, (int64_t[]){rows, desc.shape[2]});
+    leati_value flat = leati_reshape(g, leati_steps_swap(g, x), 2, (int64_t[]){rows, desc.shape[2]});
     leati_value z = product(c, g, flat, factors, c->args[LEATI_RNN_KERNEL], 0, c->gates);
     if (bias != LEATI_NONE) z = leati_add(g, z, bias);
-    return leati_reshape(g, z, 3, (int64_t[]){desc.shape[0], desc.shape[1], c->gates * c->config->units});
+    return leati_reshape(g, z, 3, (int64_t[]){desc.shape[1], desc.shape[0], c->gates * c->config->units});
 }
 
 void leati_steps_of_cell(const leati_recurrent *config, const leati_lowering *lowering,
@@ -233,7 +264,7 @@ void leati_steps_of_cell(const leati_recurrent *config, const leati_lowering *lo
                                        [LEATI_CELL_GRU_RESET_AFTER] = step_gru,
                                        [LEATI_CELL_SIMPLE] = step_simple};
     leati_graph *g = lowering->graph;
-    cell c = {.config = config, .gates = 3, .args = args, .second_bias = LEATI_NONE};
+    cell c = {.config = config, .lowering = lowering, .gates = 3, .args = args, .second_bias = LEATI_NONE};
     leati_value bias = args[LEATI_RNN_BIAS];
     const int64_t state[] = {leati_graph_desc(g, call->x)->shape[0], config->units};
     if (config->cell == LEATI_CELL_LSTM) c.gates = 4;
