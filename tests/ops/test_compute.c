@@ -36,6 +36,9 @@ static const conv_case conv_cases[] = {
     {"3x3 of one channel", W2(3, 1, 1, 0, 0), 1, 2, 1, 32, {8, 8}, true},
     {"3x3 same", W2(3, 1, 1, 1, 1), 1, 2, 8, 8, {6, 5}, true},
     {"3x3 of 4 channels", W2(3, 1, 1, 1, 1), 1, 2, 4, 64, {9, 8}, true},
+    {"1x1 of single pixels", W2(1, 1, 1, 0, 0), 1, 3, 20, 33, {1, 1}, true},
+    {"1x1 of a single pixel", W2(1, 1, 1, 0, 0), 1, 1, 70, 24, {1, 1}, false},
+    {"1x1, 24 filters", W2(1, 1, 1, 0, 0), 1, 2, 40, 24, {9, 9}, true},
     {"2x2 stride 2, a row left over", W2(2, 2, 1, 0, 0), 1, 2, 3, 5, {7, 7}, true},
     {"3x3 stride 2 same, uneven padding", W2(3, 2, 1, 0, 1), 1, 2, 4, 8, {8, 8}, true},
     {"3x3 dilation 2", W2(3, 1, 2, 0, 0), 1, 2, 4, 8, {9, 8}, true},
@@ -549,10 +552,10 @@ static void test_refusals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_conv),       cmocka_unit_test(test_conv_by_hand),
-        cmocka_unit_test(test_patches),    cmocka_unit_test(test_patches_by_hand),
-        cmocka_unit_test(test_pooling),    cmocka_unit_test(test_pooling_ties),
-        cmocka_unit_test(test_batch_norm), cmocka_unit_test(test_matmul),
+        cmocka_unit_test(test_conv),         cmocka_unit_test(test_conv_by_hand),
+        cmocka_unit_test(test_patches),      cmocka_unit_test(test_patches_by_hand),
+        cmocka_unit_test(test_pooling),      cmocka_unit_test(test_pooling_ties),
+        cmocka_unit_test(test_batch_norm),   cmocka_unit_test(test_matmul),
         cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,6 +7,7 @@
 
 /* Kernels that accept bf16 tensors as well as f32 ones. */
 #define LEATI_NATIVE_BF16_LIST(X)                                                                            \
+    X(CONV, conv_dense)                                                                                      \
     X(CONV, conv_bfloat16)                                                                                   \
     X(CONV, conv_winograd)                                                                                   \
     X(CONV, conv_product)                                                                                    \

@@ -249,6 +249,19 @@ static bool algorithm_of(const leati_eltwise *f, dnnl_alg_kind_t *alg, float *al
     switch (f->function) {
     case LEATI_FN_TANH: *alg = dnnl_eltwise_tanh; return true;
     case LEATI_FN_SIGMOID: *alg = dnnl_eltwise_logistic; return true;
+    case LEATI_FN_LINEAR:
+        *alg = dnnl_eltwise_linear;
+        *beta = f->b;
+        return true;
+    case LEATI_FN_SILU:
+        *alg = dnnl_eltwise_swish;
+        *alpha = 1;
+        return true;
+    case LEATI_FN_HARD_SWISH: /* oneDNN 2 ignores the numbers */
+        *alg = dnnl_eltwise_hardswish;
+        *alpha = 1.0f / 6;
+        *beta = 0.5f;
+        return true;
     case LEATI_FN_RELU:
         if (f->c != 0 || (!isinf(f->b) && f->a != 0)) return false;
         *alg = isinf(f->b) ? dnnl_eltwise_relu : dnnl_eltwise_clip;

@@ -101,6 +101,10 @@ bool leati_conv_has_steps(const leati_geometry *g) {
     return g->stride[0] > 1 || g->stride[1] > 1 || g->stride[2] > 1;
 }
 
+bool leati_conv_is_dense(const leati_geometry *g) {
+    return leati_conv_is_flat(g) && g->out_pixels <= LEATI_CONV_FEW_PIXELS;
+}
+
 static bool has_padding(const leati_geometry *g) {
     for (int i = 0; i < 3; i++)
         if (g->pad_before[i] != 0 || g->pad_after[i] != 0) return true;
@@ -111,11 +115,23 @@ bool leati_conv_is_flat(const leati_geometry *g) {
     return g->taps == 1 && !has_padding(g) && !leati_conv_has_steps(g);
 }
 
+/* Products of single pixels may end with a part of a panel. */
+static bool fills_panels(const leati_geometry *g, const leati_native_isa *isa, bool transposed,
+                         bool winograd) {
+    if (g->filters % isa->panel == 0) return true;
+    if (transposed || winograd || !leati_conv_is_flat(g)) return false;
+    return leati_conv_is_dense(g) || (g->filters > isa->panel && g->filters % isa->lanes == 0);
+}
+
+static int64_t panels_of(const leati_conv_state *s) {
+    return leati_ceil_div(s->g.filters, s->isa->panel);
+}
+
 /* Returns why the task is declined, or NULL.  prefer_onednn: leave to oneDNN what oneDNN does faster. */
 static const char *reason_against(const leati_geometry *g, const leati_native_isa *isa, bool transposed,
                                   bool winograd, bool prefer_onednn) {
     if (g->groups > 1) return "a grouped convolution";
-    if (g->filters % isa->panel || (transposed && g->channels % isa->lanes))
+    if (!fills_panels(g, isa, transposed, winograd) || (transposed && g->channels % isa->lanes))
         return "channels or filters that do not fill whole vectors";
     if (prefer_onednn && g->taps * g->channels < 32) return "too few channels and taps";
     if (prefer_onednn && !winograd && isa->lanes >= 8 && g->taps > 1 && g->in[0] == 1)
@@ -146,7 +162,7 @@ leat_status leati_conv_begin(leati_conv_state **out, const leati_task *task, boo
     LEATI_TRY(leati_conv_geometry(&g, task->op, task->attrs, task->inputs, err));
     int64_t sums = g.out_pixels;
     if (transposed) transpose_geometry(&g);
-    bool prefer_onednn = LEATI_NATIVE_PREFERS_ONEDNN && !task->measured;
+    bool prefer_onednn = LEATI_NATIVE_PREFERS_ONEDNN && !task->measured && !leati_conv_is_dense(&g);
     const char *reason = fits(task) ? reason_against(&g, isa, transposed, winograd, prefer_onednn)
                                     : "an unsupported mix of bfloat16 and float32";
     if (reason) {
@@ -173,7 +189,7 @@ leat_status leati_conv_begin(leati_conv_state **out, const leati_task *task, boo
 }
 
 void leati_conv_share(leati_conv_state *s, int64_t rows, int64_t max_rows) {
-    int64_t panels = s->g.filters / s->isa->panel, wanted = s->threads > 1 ? 2 * s->threads : 1;
+    int64_t panels = panels_of(s), wanted = s->threads > 1 ? 2 * s->threads : 1;
     s->blocks = leati_ceil_div(rows, max_rows);
     if (s->blocks < 8 * s->threads) s->blocks = leati_ceil_div(s->blocks, s->threads) * s->threads;
     if (s->blocks > rows) s->blocks = rows;
@@ -251,10 +267,10 @@ void leati_conv_gather(const leati_conv_image *image, int64_t tap, int64_t first
 static void pack(void *of, int64_t task, int member) {
     const leati_conv_packing *p = of;
     const leati_conv_state *s = p->s;
-    int64_t rows = s->g.taps * s->g.channels, panel = s->isa->panel;
+    int64_t rows = s->g.taps * s->g.channels, panel = s->isa->panel, last = (task + 1) * panel;
     (void)member;
-    s->isa->pack_columns(p->weights, s->g.filters, rows, task * panel, (task + 1) * panel, p->packed,
-                         rows * panel, NULL);
+    if (last > s->g.filters) last = s->g.filters;
+    s->isa->pack_columns(p->weights, s->g.filters, rows, task * panel, last, p->packed, rows * panel, NULL);
 }
 
 /* Returns the pixel of the destination that row `row` of the product gives, for a gradient with strides. */
@@ -323,8 +339,9 @@ static void compute(void *of, int64_t task, int member) {
           *gathered = products + (uses_buffer(s) ? s->block * g->filters : 0);
     int64_t rows = s->strided_dst ? g->batch * g->in[0] * g->in[1] * g->in[2] : g->out_pixels;
     int64_t panel = s->isa->panel, depth = g->taps * g->channels, chunks = leati_ceil_div(depth, DEPTH);
-    int64_t first = task / s->parts * s->block, part = task % s->parts, panels = g->filters / panel;
+    int64_t first = task / s->parts * s->block, part = task % s->parts, panels = panels_of(s);
     int64_t from = panels * part / s->parts * panel, to = panels * (part + 1) / s->parts * panel;
+    if (to > g->filters) to = g->filters;
     leati_product p = {.rows = rows - first < s->block ? rows - first : s->block, .columns = to - from};
     p.c = uses_buffer(s) ? products : (float *)r->dst + first * g->filters + from;
     p.c_row = uses_buffer(s) ? p.columns : g->filters;
@@ -358,7 +375,7 @@ static void clear(void *of, int64_t task, int member) {
 static leat_status run_products(const leati_kernel *kernel, void *const *args, const leati_run *run,
                                 leat_error *err) {
     const leati_conv_state *s = kernel->state;
-    leati_conv_run r = leati_conv_start(s, kernel, args, run, pack, s->g.filters / s->isa->panel);
+    leati_conv_run r = leati_conv_start(s, kernel, args, run, pack, panels_of(s));
     (void)err;
     if (s->strided_dst)
         leati_thread_pool_share(run->pool, s->threads, s->g.batch * s->g.out[0] * s->g.out[1], clear, &r);
@@ -378,7 +395,7 @@ leat_status leati_native_conv_product(const leati_task *task, leati_kernel *kern
     if (uses_buffer(s)) s->buffer = (size_t)(s->block * g->filters);
     if (s->bf16 || (!s->strided_dst && !leati_conv_is_flat(g)))
         s->buffer += (size_t)(s->block * (depth + 16));
-    leati_conv_memory(s, kernel, (size_t)(depth * g->filters));
+    leati_conv_memory(s, kernel, (size_t)(depth * panels_of(s) * s->isa->panel));
     kernel->run = run_products;
     return LEAT_OK;
 }

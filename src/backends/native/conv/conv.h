@@ -78,6 +78,10 @@ static inline bool leati_conv_is_bf16(const leati_desc *desc) {
 /* True if the pixels under the windows are the source as it is: a 1x1 window without padding and stride. */
 bool leati_conv_is_flat(const leati_geometry *g);
 
+/* True for a few single pixels, whose convolution is a dense layer. */
+#define LEATI_CONV_FEW_PIXELS 64
+bool leati_conv_is_dense(const leati_geometry *g);
+
 /* True if a stride is larger than 1. */
 bool leati_conv_has_steps(const leati_geometry *g);
 

@@ -24,36 +24,19 @@ static void f32_to_bf16(const float *from, uint16_t *to, int64_t count) {
     if (i < count) v_store_bf16_part(to + i, v_load_part(from + i, count - i), count - i);
 }
 
-/* Writes EXPRESSION of x = in[0] to out[0].  The switch over the functions stays outside of the loop this way. */
-#define MAP(EXPRESSION)                                                                                      \
-    for (int64_t i = first; i < last; i += LEATI_LANES) {                                                    \
-        vf x = v_load_part_or_one(src + i, last - i);                                                        \
-        v_store_part(dst + i, (EXPRESSION), last - i);                                                       \
-    }                                                                                                        \
-    return
-
 static void eltwise(const leati_range_job *job, int64_t first, int64_t last) {
     const leati_eltwise f = job->attrs->eltwise;
     const float *src = job->in[0];
     float *dst = job->out[0];
-    switch (f.function) {
-    case LEATI_FN_RELU:
-        if (f.a == 0 && f.c == 0) {
-            MAP(v_min(v_max(x, v_all(0)), v_all(f.b)) + 0.0f);
-        }
-        MAP(f_apply(&f, x));
-    case LEATI_FN_TANH: MAP(v_tanh(x));
-    case LEATI_FN_SIGMOID: MAP(v_sigmoid(x));
-    case LEATI_FN_LINEAR: MAP(f.a * x + f.b);
-    case LEATI_FN_SQUARE: MAP(x * x);
-    case LEATI_FN_EXP: MAP(v_exp_any(x));
-    case LEATI_FN_LOG: MAP(v_log_any(x));
-    case LEATI_FN_GELU: MAP(0.5f * x * (1.0f + v_erf(x * SQRT_HALF)));
-    case LEATI_FN_SILU: MAP(x * v_sigmoid(x));
-    default: MAP(f_apply(&f, x));
+    if (f.function != LEATI_FN_RELU || f.a != 0 || f.c != 0) {
+        map_function(&f, src + first, dst + first, last - first);
+        return;
+    }
+    for (int64_t i = first; i < last; i += LEATI_LANES) {
+        vf x = v_load_part_or_one(src + i, last - i);
+        v_store_part(dst + i, v_min(v_max(x, v_all(0)), v_all(f.b)) + 0.0f, last - i);
     }
 }
-#undef MAP
 
 #define MAP(SLOPE)                                                                                           \
     for (int64_t i = first; i < last; i += LEATI_LANES) {                                                    \
@@ -148,10 +131,7 @@ static void apply_post(const leati_eltwise *f, float *dst, int64_t count) {
         }
         return;
     }
-    for (int64_t i = 0; i < count; i += LEATI_LANES) {
-        vf x = v_load_part_or_one(dst + i, count - i);
-        v_store_part(dst + i, f_apply(f, x), count - i);
-    }
+    map_function(f, dst, dst, count);
 }
 
 typedef void (*operate_function)(const float *, int, const float *, int, float *, int64_t);

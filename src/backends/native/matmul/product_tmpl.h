@@ -129,11 +129,14 @@ static __attribute__((noinline)) vf call_function(const leati_eltwise *f, vf x) 
 
 /* Applies the function to c where the tiles could not apply it. */
 static void apply_function_to_c(const leati_product *p) {
-    for (int64_t i = 0; i < p->rows; i++)
-        for (int64_t j = 0; j < p->columns; j += LEATI_LANES) {
-            float *c = p->c + i * p->c_row + j;
-            v_store_part(c, call_function(p->f, v_load_part_or_one(c, p->columns - j)), p->columns - j);
-        }
+    if (p->c_row == p->columns) {
+        map_function(p->f, p->c, p->c, p->rows * p->columns);
+        return;
+    }
+    for (int64_t i = 0; i < p->rows; i++) {
+        float *row = p->c + i * p->c_row;
+        map_function(p->f, row, row, p->columns);
+    }
 }
 
 /* Computes a tile with fewer columns than a panel, through a buffer. */

@@ -49,6 +49,36 @@ LEATI_INLINE vf f_apply(const leati_eltwise *f, vf x) {
     }
 }
 
+/* dst[i] = f(src[i]).  Each function that is used often has a loop of its own, without a switch. */
+static void map_function(const leati_eltwise *function, const float *src, float *dst, int64_t count) {
+    leati_eltwise f = *function;
+#define LOOP                                                                                                 \
+    for (int64_t i = 0; i < count; i += LEATI_LANES)                                                         \
+    v_store_part(dst + i, f_apply(&f, v_load_part_or_one(src + i, count - i)), count - i)
+#define CASE(name)                                                                                           \
+    case name:                                                                                               \
+        f.function = name;                                                                                   \
+        LOOP;                                                                                                \
+        return
+    switch (f.function) {
+        CASE(LEATI_FN_TANH);
+        CASE(LEATI_FN_SIGMOID);
+        CASE(LEATI_FN_HARD_SIGMOID);
+        CASE(LEATI_FN_LINEAR);
+        CASE(LEATI_FN_CLIP);
+        CASE(LEATI_FN_SQUARE);
+        CASE(LEATI_FN_ELU);
+        CASE(LEATI_FN_EXP);
+        CASE(LEATI_FN_LOG);
+        CASE(LEATI_FN_GELU);
+        CASE(LEATI_FN_SILU);
+        CASE(LEATI_FN_HARD_SWISH);
+    default: LOOP;
+    }
+#undef CASE
+#undef LOOP
+}
+
 LEATI_INLINE vf f_slope_from_dst(const leati_eltwise *f, vf y) {
     const vf one = v_all(1), zero = v_all(0);
     switch (f->function) {
