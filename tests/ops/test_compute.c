@@ -483,6 +483,43 @@ static void test_matmul(void **state) {
 }
 
 /* An invalid window or invalid weights give an error message with the numbers. */
+/* Sets gradient, first moment and second moment to 0 in every second, fourth and eighth block of 64 elements. */
+static void let_blocks_rest(test_task *t, int64_t count) {
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t block = i / 64;
+        if (block % 2 == 0) t->args[1][i] = 0;
+        if (block % 4 == 0) t->args[3][i] = 0;
+        t->args[4][i] = block % 8 == 0 ? 0 : fabsf(t->args[4][i]);
+    }
+}
+
+/* Adam leaves out blocks in which nothing moves, and no others. */
+static void test_adam_at_rest(void **state) {
+    const int64_t count = 64 * 40 + 7, scalars = 4;
+    leati_desc all = leati_desc_make(LEAT_F32, 1, &count), few = leati_desc_make(LEAT_F32, 1, &scalars);
+    (void)state;
+    for (size_t b = 0; test_backends[b]; b++)
+        for (size_t i = 0; i < test_backends[b]->count; i++) {
+            const leati_implementation *implementation = &test_backends[b]->implementations[i];
+            char why[LEATI_REASON_BYTES] = "";
+            test_task t[2];
+            if (implementation->op != LEATI_OP_UPDATE_ADAM) continue;
+            for (int k = 0; k < 2; k++) {
+                leat_rng rng = leat_rng_for(9, 0, 0);
+                test_task_init(&t[k], LEATI_OP_UPDATE_ADAM, &(leati_attrs){0}, 5,
+                               (leati_desc[]){few, all, all, all, all}, 0, 2);
+                test_fill_inputs(&t[k], -1, 1, &rng);
+                memcpy(t[k].args[0], (float[]){0.01f, 0.9f, 0.999f, 1e-7f}, 4 * sizeof(float));
+                let_blocks_rest(&t[k], count);
+            }
+            test_run_ref(&t[0]);
+            assert_true(test_run(&t[1], implementation, why, NULL));
+            for (int k = 2; k < 5; k++) assert_true(test_distance(t[0].args[k], t[1].args[k], count) < 1e-6);
+            test_task_fini(&t[0]);
+            test_task_fini(&t[1]);
+        }
+}
+
 static void test_refusals(void **state) {
     (void)state;
     const struct {
@@ -556,7 +593,7 @@ int main(void) {
         cmocka_unit_test(test_patches),      cmocka_unit_test(test_patches_by_hand),
         cmocka_unit_test(test_pooling),      cmocka_unit_test(test_pooling_ties),
         cmocka_unit_test(test_batch_norm),   cmocka_unit_test(test_matmul),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_adam_at_rest), cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

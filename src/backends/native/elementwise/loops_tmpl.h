@@ -474,7 +474,7 @@ static void adam_as_keras3(const leati_range_job *job, int64_t first, int64_t la
                 p[i] = decayed(p[i], decays, decay) - lr_t * m[i] / (sqrtf(vhat[i]) + epsilon);)
 }
 
-static void update_adam(const leati_range_job *job, int64_t first, int64_t last) {
+static void adam(const leati_range_job *job, int64_t first, int64_t last) {
     if (job->attrs->update.as_keras3) {
         adam_as_keras3(job, first, last);
         return;
@@ -491,6 +491,39 @@ static void update_adam(const leati_range_job *job, int64_t first, int64_t last)
     UPDATE_LOOP(g[i] * g[i], m[i] = beta_1 * m[i] + (1 - beta_1) * g[i];
                 v[i] = beta_2 * v[i] + (1 - beta_2) * power; vhat[i] = vhat[i] > v[i] ? vhat[i] : v[i];
                 p[i] = decayed(p[i], decays, decay) - lr_t * m[i] / (sqrtf(vhat[i]) + epsilon);)
+}
+
+/* Elements: a thread's range is a multiple of the former; as many as the latter are in L1 when they are updated. */
+enum { ADAM_BLOCK = 64, ADAM_BLOCKS = 16 * ADAM_BLOCK };
+
+/* Returns true if gradient and moments are 0 in the whole block, whose update then changes nothing. */
+static bool adam_rests(const leati_range_job *job, int64_t first) {
+    const float *from[] = {job->out[2] + first, job->out[1] + first, job->in[1] + first};
+    for (int k = 0; k < 3; k++) {
+        vi bits = (vi){0};
+        int32_t any = 0;
+        for (int64_t i = 0; i < ADAM_BLOCK; i += LEATI_LANES) bits |= (vi)v_load(from[k] + i);
+        for (int i = 0; i < LEATI_LANES; i++) any |= bits[i];
+        if (any) return false;
+    }
+    return true;
+}
+
+/* The rows of an embedding that no batch has had yet need neither be read nor written: most of a large table.  Their
+ * update subtracts lr 0 / (0 + epsilon), which is 0 unless lr is infinite or epsilon is 0. */
+static void update_adam(const leati_range_job *job, int64_t first, int64_t last) {
+    const leati_attrs *attrs = job->attrs;
+    const float lr = job->in[0][0], epsilon = job->in[0][3];
+    const bool changes = attrs->update.amsgrad || attrs->update.decay || attrs->update.powers ||
+                         !(fabsf(lr) < INFINITY) || !(epsilon > 0);
+    int64_t begin = first;
+    for (int64_t at = first; !changes && at + ADAM_BLOCK <= last; at += ADAM_BLOCK) {
+        const bool rests = adam_rests(job, at);
+        if (!rests && at - begin < ADAM_BLOCKS) continue;
+        if (begin < at) adam(job, begin, at);
+        begin = rests ? at + ADAM_BLOCK : at;
+    }
+    if (begin < last) adam(job, begin, last);
 }
 
 static void update_adamax(const leati_range_job *job, int64_t first, int64_t last) {
