@@ -165,7 +165,9 @@ leat_status leati_settings_read(leati_settings *out, const leati_spec *spec, lea
       "Tables of text (RFC 4180), plain, .gz or .zst, read into memory.  One tensor of float32 for the "     \
       "inputs, int32 where all its columns are integers or categories.")                                     \
     X(h5, "FILE", 1, 1,                                                                                      \
-      "Datasets of HDF5: contiguous ones are mapped, those in chunks read once, into memory.")               \
+      "Datasets of HDF5: contiguous ones are mapped, small ones in chunks are read once, into memory, and "  \
+      "of "                                                                                                  \
+      "large ones the chunks that samples need.")                                                            \
     X(tar, "SHARD[,SHARD...]", 1, LEATI_SPEC_MAX_PATHS,                                                      \
       "Samples in tar files, named as WebDataset names them: KEY.jpg, KEY.cls.  Parts: pictures, cls, npy, " \
       "raw elements.")                                                                                       \

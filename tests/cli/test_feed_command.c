@@ -686,6 +686,8 @@ static void check_reads_buckets(void **state) {
     assert_non_null(strstr(out, "3 samples\n  input      int32 (4)"));
     assert_non_null(strstr(out, "the same inputs as another sample: 1"));
     assert_non_null(strstr(out, "class 1           2 samples"));
+    runs("feed check ragged:run/ragged.npz");
+    assert_non_null(strstr(out, "samples 0 and 2: run/ragged.npz, row 0 and run/ragged.npz, row 2\n"));
 }
 
 /* Random changes do not hide that samples are equal. */

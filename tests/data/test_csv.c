@@ -167,6 +167,11 @@ static void fields_are_quoted(void **state) {
     gives("csv:t.csv?separator=tab", "1 1/2 0");
     make_text("t.csv", "a b\n1 2\n");
     gives("csv:t.csv?separator=space", "1 2");
+    make_text("t.csv", "a;b\n1;2\n");
+    refused("csv:t.csv", LEAT_EFORMAT,
+            "line 2: the only column is 'a;b': is another separator meant (option separator=;)?");
+    make_text("t.csv", "a\tb\n1\t2\n");
+    refused("csv:t.csv", LEAT_EFORMAT, "(option separator=tab)?");
     make_text("t.csv", "a\n\n1\n\n2\n\n");
     gives("csv:t.csv", "1/2");
     make_text("t.csv", "a,b\n1,2\n3,x\"y\"\n");

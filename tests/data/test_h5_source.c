@@ -8,6 +8,7 @@
 
 #include <hdf5.h>
 
+#include "base/memory.h"
 #include "data/files.h"
 #include "h5/h5.h"
 #include "leat/source.h"
@@ -118,6 +119,20 @@ static void datasets_become_tensors(void **state) {
     refused("h5:t.h5?inputs=train/x,y&targets=y&onehot=2&shape=3", LEAT_ESHAPE, "cannot reshape");
 }
 
+static void samples_are_named_by_file_and_row(void **state) {
+    leat_sequence s;
+    leat_error err = {0};
+    char *name = NULL;
+    (void)state;
+    make_file();
+    assert_int_equal(leat_source_open(&s, sizeof s, "h5:t.h5?inputs=train/x", NULL, &err), LEAT_OK);
+    assert_int_equal(leat_source_sample_name(&s, ROWS - 1, NULL, &name, &err), LEAT_OK);
+    assert_string_equal(name, "t.h5, row 4");
+    leati_free(name);
+    assert_int_equal(leat_source_sample_name(&s, ROWS, NULL, &name, &err), LEAT_EINVAL);
+    leat_sequence_destroy(&s);
+}
+
 static void a_file_may_be_shortened(void **state) {
     leat_sequence s;
     leat_error err = {0};
@@ -142,6 +157,7 @@ int main(void) {
         /* First: cmocka installs a handler of SIGBUS for each test, leat once. */
         cmocka_unit_test(a_file_may_be_shortened),
         cmocka_unit_test(datasets_become_tensors),
+        cmocka_unit_test(samples_are_named_by_file_and_row),
     };
     return cmocka_run_group_tests(tests, files_enter, leave);
 }

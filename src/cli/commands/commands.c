@@ -129,7 +129,8 @@ static const cli_use help_uses[] = {MAY(HELP)};
 
 const cli_command cli_commands[] = {
     {"fit", "MODEL", "train a model",
-     "MODEL is a Keras .h5 file, or a .json architecture, whose weights are then initialized.  A model "
+     "MODEL is a file of Keras (.keras, .h5), an ONNX file, or a .json architecture, whose weights are then "
+     "initialized.  A model "
      "without a compilation needs --loss.  With --optimizer, --loss, --metrics or --arithmetic the model is "
      "compiled again, with a new state of the optimizer; those that are not given are the file's, unless "
      "--no-compile "

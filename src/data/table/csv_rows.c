@@ -139,6 +139,11 @@ static bool read_truth(const field *f, float *out) {
 }
 
 static const char *not_a(reader *r, const leati_csv_column *c, const field *f, const char *kind) {
+    const char *other = r->table->column_count == 1 ? strpbrk(c->name, ";\t|,") : NULL;
+    if (other && *other != r->separator)
+        return fail(r, LEAT_EFORMAT,
+                    "the only column is '%.60s': is another separator meant (option separator=%s%.*s)?",
+                    c->name, *other == '\t' ? "tab" : "", *other != '\t', other);
     return fail(r, LEAT_EFORMAT, "column '%s': expected %s, found '%.*s'%s", c->name, kind,
                 (int)(f->bytes < SHOWN ? f->bytes : SHOWN), f->text,
                 c->type == LEATI_CSV_NUMBER ? " (options categories, onehot_categories, exclude)" : "");
