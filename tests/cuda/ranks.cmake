@@ -20,7 +20,6 @@ endfunction()
 
 cuda_ranks_test(ranks_fit_2 2 none openmpi 2 ranks_fit)
 cuda_ranks_test(ranks_fit_4_on_3 3 found openmpi 4 ranks_fit)
-cuda_ranks_test(ranks_fit_mpich 2 none mpich 2 ranks_fit)
 cuda_ranks_test(ranks_fit_exact_3 2 none openmpi 3 ranks_fit exact)
 cuda_ranks_test(ranks_fit_bf16 2 found openmpi 2 ranks_fit bf16)
 cuda_ranks_test(ranks_fit_places_3 2 none openmpi 3 ranks_fit places)
@@ -35,6 +34,14 @@ cuda_ranks_test(ranks_fit_nccl_places_3 3 found openmpi 3 ranks_fit places)
 cuda_ranks_test(ranks_words_nccl_3 3 found openmpi 3 ranks_words)
 cuda_ranks_test(ranks_states_nccl_2 2 found openmpi 2 ranks_states)
 cuda_ranks_test(ranks_stop_nccl_2 2 found openmpi 2 ranks_stop)
+
+# A launcher that does not say which process of the host this is: the communicator knows.
+if(NOT LEAT_SANITIZE)
+  add_test(NAME cuda_ranks_without_places COMMAND ${PROJECT_SOURCE_DIR}/tests/dist/run-ranks openmpi 2
+    env -u OMPI_COMM_WORLD_LOCAL_RANK $<TARGET_FILE:cuda_ranks_fit> places)
+  set_tests_properties(cuda_ranks_without_places PROPERTIES LABELS "cuda;mpi" TIMEOUT 300 SKIP_RETURN_CODE 77
+    ENVIRONMENT "${LEAT_TEST_ENVIRONMENT};LEAT_DEVICE=cuda;LEAT_SIM_GPUS=2;LEAT_SIM_NCCL=found")
+endif()
 
 # The command with simulated GPUs: a libleat.so that LD_LIBRARY_PATH puts in front of the other one.
 if(NOT LEAT_SANITIZE)

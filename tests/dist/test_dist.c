@@ -91,6 +91,28 @@ static void srun_is_recognized(void **state) {
     for (size_t i = 0; i < sizeof names / sizeof *names; ++i) unsetenv(names[i]);
 }
 
+/* The place among the processes of a host decides which GPU a process takes. */
+static void places_are_those_of_the_launcher(void **state) {
+    static const char *const names[] = {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"};
+    leat_dist *dist = NULL;
+    leat_error err = {0};
+    leati_dist_peer peers[4] = {{.host = "a"}, {.host = "b"}, {.host = "a"}, {.host = "a"}};
+    leat_dist known = {.rank = 3, .size = 4, .peers = peers};
+    (void)state;
+    assert_int_equal(leati_launcher_place(), 0);
+    for (int i = 2; i >= 0; --i) { /* mpirun may have been started by srun, so its variable counts */
+        setenv(names[i], i == 0 ? "5" : i == 1 ? "3" : "1", 1);
+        assert_int_equal(leati_launcher_place(), i == 0 ? 5 : i == 1 ? 3 : 1);
+    }
+    for (int i = 0; i < 3; ++i) unsetenv(names[i]);
+    assert_int_equal(leat_dist_open(&dist, NULL, &err), LEAT_OK);
+    assert_int_equal(leati_dist_place(dist), 0);
+    leat_dist_close(&dist);
+    assert_int_equal(leati_dist_place(&known), 2);
+    known.rank = 1;
+    assert_int_equal(leati_dist_place(&known), 0);
+}
+
 static void errors(void **state) {
     leat_dist *dist = NULL;
     leat_error err = {0};
@@ -117,6 +139,7 @@ int main(void) {
         cmocka_unit_test(without_a_communicator),
         cmocka_unit_test(a_launcher_is_recognized),
         cmocka_unit_test(srun_is_recognized),
+        cmocka_unit_test(places_are_those_of_the_launcher),
         cmocka_unit_test(errors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
