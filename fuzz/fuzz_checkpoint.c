@@ -18,8 +18,9 @@ enum { header_bytes = 32, version_at = 8, bytes_at = 16, checksum_at = 24 };
 
 /* Nothing is computed here. */
 const leati_backend *const leati_backends[] = {NULL};
-leat_status leati_device_open(const char *name, leati_device **out, leat_error *err) {
+leat_status leati_device_open(const char *name, int place, leati_device **out, leat_error *err) {
     (void)name;
+    (void)place;
     (void)err;
     *out = NULL;
     return LEAT_ENOTSUP;
