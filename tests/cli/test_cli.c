@@ -236,6 +236,46 @@ static void predictions_have_the_shape_and_sum_of_a_softmax(void **state) {
     leat_npz_close(&named);
 }
 
+static void predictions_in_a_table_have_the_places_of_their_samples(void **state) {
+    (void)state;
+    runs(FIT "--epochs 1 --out run --overwrite --verbose 0");
+    runs("predict run/model.h5 --data npz:d.npz --output p.npy --verbose 0");
+    runs("predict run/model.h5 --data npz:d.npz --output p.csv --verbose 0");
+    leat_npz *arrays = NULL;
+    leat_tensor p;
+    assert_int_equal(leat_npz_open(&arrays, "p.npy", NULL), LEAT_OK);
+    assert_int_equal(leat_npz_get(arrays, "", &p, NULL), LEAT_OK);
+    const float *expected = p.data;
+    char line[256], place[64];
+    FILE *table = fopen("p.csv", "r");
+    assert_non_null(table);
+    assert_non_null(fgets(line, sizeof line, table));
+    assert_string_equal(line, "sample,scores_0,scores_1,scores_2\n");
+    for (int n = 0; n < 90; ++n, expected += 3) {
+        float row[3];
+        assert_non_null(fgets(line, sizeof line, table));
+        const int length = snprintf(place, sizeof place, "\"d.npz, row %d\"", n);
+        assert_memory_equal(line, place, (size_t)length);
+        assert_int_equal(sscanf(line + length, ",%f,%f,%f\n", &row[0], &row[1], &row[2]), 3);
+        assert_memory_equal(row, expected, sizeof row);
+    }
+    assert_null(fgets(line, sizeof line, table));
+    fclose(table);
+    leat_npz_close(&arrays);
+}
+
+static void predictions_in_a_table_for_a_combination_have_numbers(void **state) {
+    (void)state;
+    runs(FIT "--epochs 1 --out run --overwrite --verbose 0");
+    runs("predict run/model.h5 --data concat(npz:d.npz;npz:d.npz) --output p.csv --verbose 0");
+    char line[256] = "";
+    FILE *table = fopen("p.csv", "r");
+    assert_non_null(table);
+    for (int n = 0; n < 1 + 91; ++n) assert_non_null(fgets(line, sizeof line, table));
+    assert_memory_equal(line, "90,", 3);
+    fclose(table);
+}
+
 static void several_outputs_of_one_layer_have_names_of_their_own(void **state) {
     (void)state;
     write_text("states.json",
@@ -447,7 +487,7 @@ static void failures_exit_with_1_and_a_sentence(void **state) {
     refused("fit small.json --train npz:d.npz", "give --loss");
     refused("fit small.json --train npz:d.npz --loss mse --train x", "twice");
     refused("fit small.json --train nzp:d.npz --loss mse", "leat help specs");
-    refused("predict small.json --data npz:d.npz --output p.txt", ".npy or .npz");
+    refused("predict small.json --data npz:d.npz --output p.txt", ".npy, .npz or .csv");
     runs(FIT "--epochs 1 --out run --overwrite --verbose 0");
     fails("predict run/model.h5 --data npz:d.npz --output no/folder/p.npy --verbose 0", "no/folder/p.npy");
 }
@@ -605,6 +645,8 @@ int main(void) {
         cmocka_unit_test(results_are_on_standard_output),
         cmocka_unit_test(training_goes_on_where_it_ended),
         cmocka_unit_test(predictions_have_the_shape_and_sum_of_a_softmax),
+        cmocka_unit_test(predictions_in_a_table_have_the_places_of_their_samples),
+        cmocka_unit_test(predictions_in_a_table_for_a_combination_have_numbers),
         cmocka_unit_test(several_outputs_of_one_layer_have_names_of_their_own),
         cmocka_unit_test(the_same_seed_gives_the_same_model_with_any_workers),
         cmocka_unit_test(summary_is_keras_table),

@@ -199,6 +199,13 @@ const cli_command cli_commands[] = {
      "data.  In an .npz file the arrays have the names of the output layers, with _1, _2 for further outputs "
      "of the same layer.  Targets in the data are ignored.\n"
      "\n"
+     "In a .csv file the column `sample` says where a sample comes from: the path of its picture, the file "
+     "and "
+     "the line of a table, the row of an array, or, in combinations, its number from 0; it is empty if "
+     "`bad=skip` has left out samples.  The other columns "
+     "are "
+     "the outputs; one with several numbers has the columns NAME_0, NAME_1 and so on.\n"
+     "\n"
      "With --output-layer the predictions are the outputs of inner layers; with --input-layer the data is "
      "what an inner layer reads.\n"
      "\n"
@@ -208,6 +215,7 @@ const cli_command cli_commands[] = {
      "f32 weights, and how long a sample takes with each.",
      "leat predict run/model.h5 --data npy:x.npy --output y.npy\n"
      "leat predict two_heads.h5 --data npz:x.npz --output y.npz --workers 2\n"
+     "leat predict run/model.h5 --data 'images:new?size=224x224&labels=none' --output classes.csv\n"
      "leat predict resnet50.h5 --data npz:x.npz --output features.npy --output-layer avg_pool\n"
      "leat predict run/model.h5 --data npy:x.npy --output y.npy --weights-format int8",
      USES(predict_uses), cli_predict},

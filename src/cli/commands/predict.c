@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "cli/commands/commands.h"
+#include "cli/commands/predict_csv.h"
 #include "cli/commands/predict_narrow.h"
 #include "cli/options/feed_options.h"
 #include "cli/options/parse.h"
@@ -20,14 +21,9 @@
 #include "cli/text/say.h"
 #include "leat/npz.h"
 
-static bool is_npz(const char *path) {
-    size_t length = strlen(path);
-    return length >= 4 && strcmp(path + length - 4, ".npz") == 0;
-}
-
-static bool is_npy(const char *path) {
-    size_t length = strlen(path);
-    return length >= 4 && strcmp(path + length - 4, ".npy") == 0;
+static bool ends_in(const char *path, const char *ending) {
+    size_t length = strlen(path), tail = strlen(ending);
+    return length >= tail && strcmp(path + length - tail, ending) == 0;
 }
 
 /* Checks that a file can be written at `path`: its folder is writable, and the path is not a folder itself. */
@@ -50,12 +46,15 @@ static int check_writable(const char *path) {
 static int check_output(const cli_session *session) {
     const char *path = session->arguments->text[CLI_OUTPUT];
     int outputs = leat_model_output_count(session->model);
-    if (is_npz(path) || (is_npy(path) && outputs == 1)) return check_writable(path);
-    if (is_npy(path))
-        cli_say("leat predict: --output '%s': the model has %d outputs: give the name of an .npz file\n",
-                path, outputs);
+    const bool is_npy = ends_in(path, ".npy");
+    if (ends_in(path, ".npz") || ends_in(path, ".csv") || (is_npy && outputs == 1))
+        return check_writable(path);
+    if (is_npy)
+        cli_say(
+            "leat predict: --output '%s': the model has %d outputs: give the name of an .npz or .csv file\n",
+            path, outputs);
     else
-        cli_say("leat predict: --output '%s': expected a name that ends in .npy or .npz\n", path);
+        cli_say("leat predict: --output '%s': expected a name that ends in .npy, .npz or .csv\n", path);
     fputs("try: leat predict --help\n", stderr);
     return CLI_USAGE;
 }
@@ -120,6 +119,15 @@ static void print_json(char *const *names, const results *r, const cli_arguments
     puts("}");
 }
 
+static leat_status write_file(const char *path, const cli_session *session, char *const *names,
+                              const results *r, leat_error *err) {
+    if (ends_in(path, ".csv"))
+        return cli_predict_csv_write(path, &session->data, names, r->tensors, r->count, err);
+    if (ends_in(path, ".npz"))
+        return leat_npz_write(path, (const char *const *)names, r->tensors, r->count, err);
+    return leat_npy_write(path, &r->tensors[0], err);
+}
+
 static int save(const cli_session *session, const results *r) {
     const cli_arguments *arguments = session->arguments;
     const char *path = arguments->text[CLI_OUTPUT];
@@ -128,9 +136,7 @@ static int save(const cli_session *session, const results *r) {
     const bool says = cli_number(arguments, CLI_VERBOSE, 1) > 0;
     leat_status status =
         names ? LEAT_OK : leat_error_set(&err, LEAT_ENOMEM, "no memory for names of outputs");
-    if (status == LEAT_OK)
-        status = is_npz(path) ? leat_npz_write(path, (const char *const *)names, r->tensors, r->count, &err)
-                              : leat_npy_write(path, &r->tensors[0], &err);
+    if (status == LEAT_OK) status = write_file(path, session, names, r, &err);
     if (status == LEAT_OK && arguments->text[CLI_JSON]) print_json(names, r, arguments);
     if (status == LEAT_OK && says && r->narrow)
         cli_narrow_say(r->narrow, arguments->text[CLI_WEIGHTS_FORMAT], names);

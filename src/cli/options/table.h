@@ -28,7 +28,7 @@ typedef enum cli_value {
       "validate on the last share of the training samples, such as 0.2, and train on the others")            \
     X(DATA, "--data", CLI_SPEC, "SPEC", 0, 0, NULL, "the data (see: leat help specs)")                       \
     X(OUTPUT, "--output", CLI_FILE, "FILE", 0, 0, NULL,                                                      \
-      "the file to write: .npy, or .npz with one array per output")                                          \
+      "the file to write: .npy, .npz with one array per output, or .csv with one row per sample")            \
     X(TRACE_OUTPUT, "--output", CLI_FILE, "FILE", 0, 0, NULL, "the trace file to write")                     \
     X(PAGE_OUTPUT, "--output", CLI_FILE, "FILE", 0, 0, NULL, "the HTML file to write")                       \
     X(SAMPLES, "--samples", CLI_NUMBER, "N", 1, 10000, "48", "samples to show, spread over the data")        \
