@@ -347,10 +347,9 @@ static leat_status compile_faster(leati_trainer *trainer, leati_compiled_step *s
     if (status == LEAT_OK)
         status = leati_measure_step(trainer, trainer->model, &other, hopeless * device_ns, &host_ns, err);
     if (status == LEAT_OK && host_ns <= device_ns) {
-        leati_plan *slower = step->plan;
-        step->plan = other.plan;
-        step->on_host = true;
-        other.plan = slower;
+        const leati_compiled_step slower = *step;
+        *step = other;
+        other = slower;
     }
     leati_plan_destroy(&other.plan);
     leati_graph_destroy(&other.program.graph);
