@@ -238,10 +238,7 @@ static leat_status make_batch(leati_numbered *source, const int64_t *numbers, in
     int64_t made = 0;
     leat_error first = {0};
     LEATI_TRY(make_samples(s, numbers, count, rng, batch, &made, &first, err));
-    if (made == 0 && count == 1) return leati_fail(err, LEAT_ESKIPPED, "%s", first.message);
-    if (made == 0)
-        return leati_fail(err, LEAT_ESKIPPED, "all %lld pictures of the batch are bad, the first: %s",
-                          (long long)count, first.message);
+    if (made == 0) return leati_bad_batch(&s->bad, count, &first, err);
     batch->size = made;
     for (int k = 0; k < s->numbered.spec.tensor_count; ++k) batch->tensors[k].shape[0] = made;
     if (s->choices.mix.mode == LEATI_MIX_NONE || !rng || s->choices.is_validation) return LEAT_OK;

@@ -42,6 +42,13 @@ leat_status leati_bad_sample(leati_bad_samples *rule, leat_status status, const 
     return LEAT_OK;
 }
 
+leat_status leati_bad_batch(const leati_bad_samples *rule, int64_t count, const leat_error *first,
+                            leat_error *err) {
+    if (count == 1) return leati_fail(err, LEAT_ESKIPPED, "%s", first->message);
+    return leati_fail(err, LEAT_ESKIPPED, "all %lld %s of the batch are bad, the first: %s", (long long)count,
+                      rule->what, first->message);
+}
+
 /* ---- The sequence ---- */
 
 static int64_t length(void *user) {

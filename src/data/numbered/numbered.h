@@ -70,4 +70,8 @@ typedef struct leati_bad_samples {
 leat_status leati_bad_sample(leati_bad_samples *rule, leat_status status, const leat_error *problem,
                              leat_error *err);
 
+/* Returns LEAT_ESKIPPED, for a batch of `count` samples that were all left out; first: the problem of the first one. */
+leat_status leati_bad_batch(const leati_bad_samples *rule, int64_t count, const leat_error *first,
+                            leat_error *err);
+
 #endif

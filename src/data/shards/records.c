@@ -268,11 +268,7 @@ static leat_status make_batch(leati_numbered *source, const int64_t *numbers, in
         if (first.message[0] == '\0') first = problem;
     }
     end_reading(&in);
-    if (status == LEAT_OK && made == 0 && count == 1)
-        return leati_fail(err, LEAT_ESKIPPED, "%s", first.message);
-    if (status == LEAT_OK && made == 0)
-        return leati_fail(err, LEAT_ESKIPPED, "all %lld samples of the batch are bad, the first: %s",
-                          (long long)count, first.message);
+    if (status == LEAT_OK && made == 0) return leati_bad_batch(&records->bad, count, &first, err);
     batch->size = made;
     for (int k = 0; k < records->field_count; ++k) batch->tensors[k].shape[0] = made;
     return status;

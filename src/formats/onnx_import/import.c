@@ -79,7 +79,7 @@ static void add_input(leati_import *x, const leati_import_value_info *info) {
     const leati_source source = leati_import_input(x, input_config(info, batch, dtype));
     leati_view view = leati_view_of(x, source);
     for (int i = 0, next = 1; i < info->rank; ++i)
-        view.axes[i] = (leati_view_axis){1, {(i == batch ? 0 : next++)}};
+        view.axes[i] = (leati_view_axis){1, {i == batch ? 0 : next++}};
     value->views[0] = view;
     value->view_count = 1;
     value->made = true;

@@ -85,7 +85,7 @@ static leati_view view_of(leati_import *x, const parts *p, const leati_view *fro
     for (int i = 0; i < rank; ++i) {
         out.axes[i].count = p->axis_count[i];
         for (int k = 0; k < p->axis_count[i]; ++k)
-            out.axes[i].stored[k] = (first[p->axes[i][k][0]] + p->axes[i][k][1]);
+            out.axes[i].stored[k] = first[p->axes[i][k][0]] + p->axes[i][k][1];
     }
     return leati_view_with(x, &out, leati_import_to_shape(x, from->source, &shape));
 }

@@ -140,7 +140,7 @@ static void set_collected(leati_import *x, const scan *s, int k) {
             continue;
         }
         const int stored = each->axes[next++].stored[0];
-        out.axes[i] = (leati_view_axis){1, {(stored == 0 ? 0 : stored + 1)}};
+        out.axes[i] = (leati_view_axis){1, {stored == 0 ? 0 : stored + 1}};
     }
     for (int64_t a = 0, b = s->steps - 1; reversed && a < b; ++a, --b) {
         const leati_source swapped = s->collected[k][a];

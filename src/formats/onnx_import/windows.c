@@ -109,7 +109,7 @@ static leati_source padded(leati_import *x, leati_source source, int spatial, co
 /* Returns the view of an image (N, C, spatial...) with the channels last. */
 static leati_view image_of(const leati_import *x, leati_source source) {
     leati_view view = leati_view_of(x, source);
-    for (int i = 1; i < view.rank; ++i) view.axes[i].stored[0] = (i == 1 ? view.rank - 1 : i - 1);
+    for (int i = 1; i < view.rank; ++i) view.axes[i].stored[0] = i == 1 ? view.rank - 1 : i - 1;
     return view;
 }
 

@@ -47,7 +47,7 @@ typedef struct check {
     print *prints;
     atomic_llong next, done; /* the next sample to read, and the number of samples that were read */
     atomic_bool stopped;
-    pthread_mutex_t lock; /* guards `read`, `skipped`, `prints`, `targets` and `bad` */
+    pthread_mutex_t lock; /* guards `read`, `skipped`, `prints` and `bad` */
 } check;
 
 /* A thread that reads samples. */
@@ -55,6 +55,7 @@ typedef struct reader {
     check *check;
     cli_samples samples;
     cli_channels channels; /* of the pictures that this thread has read */
+    cli_targets targets;   /* of its samples */
     pthread_t thread;
     int number;
     bool started;
@@ -120,14 +121,13 @@ static void read_one(reader *r, int64_t number) {
     if (status == LEAT_OK) {
         found = fingerprint(&r->samples, number);
         cli_channels_note(&r->channels, &r->samples.batch.tensors[0]);
+        cli_targets_note(&r->targets, &r->samples);
     }
     pthread_mutex_lock(&c->lock);
-    if (status == LEAT_OK) {
+    if (status == LEAT_OK)
         c->prints[c->read++] = found;
-        cli_targets_note(&c->targets, &r->samples);
-    } else {
+    else
         note_bad(c, number, &err);
-    }
     c->skipped += status == LEAT_ESKIPPED;
     pthread_mutex_unlock(&c->lock);
     atomic_fetch_add(&c->done, 1);
@@ -217,6 +217,7 @@ static int read_all(check *c) {
     for (int i = 0; readers && i < count; ++i) {
         if (readers[i].started) pthread_join(readers[i].thread, NULL);
         cli_channels_add(&c->channels, &readers[i].channels);
+        cli_targets_add(&c->targets, &readers[i].targets);
         cli_samples_close(&readers[i].samples);
     }
     free(readers);

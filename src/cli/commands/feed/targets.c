@@ -49,6 +49,19 @@ void cli_targets_note(cli_targets *t, const cli_samples *samples) {
         note_row(t, target->data, count);
 }
 
+void cli_targets_add(cli_targets *t, const cli_targets *more) {
+    for (int64_t i = 0; i < CLI_MAX_CLASSES; ++i) {
+        t->classes[i] += more->classes[i];
+        t->ones[i] += more->ones[i];
+    }
+    for (int i = 0; i < 256; ++i) t->pixels[i] += more->pixels[i];
+    t->samples += more->samples;
+    t->unclassed += more->unclassed;
+    t->bit_rows += more->bit_rows;
+    if (more->width > t->width) t->width = more->width;
+    if (more->class_count > t->class_count) t->class_count = more->class_count;
+}
+
 void cli_targets_end(cli_targets *t, const cli_samples *samples) {
     const leat_tensor *target = first_target(samples);
     t->may_have_several = t->unclassed > 0 && t->width > 0 && t->bit_rows == t->samples;

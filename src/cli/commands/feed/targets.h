@@ -25,6 +25,9 @@ typedef struct cli_targets {
 /* Counts the target of the sample that was read last. */
 void cli_targets_note(cli_targets *targets, const cli_samples *samples);
 
+/* Adds what another thread has counted. */
+void cli_targets_add(cli_targets *targets, const cli_targets *more);
+
 /* Decides which classes there are, when all samples were read. */
 void cli_targets_end(cli_targets *targets, const cli_samples *samples);
 
