@@ -90,7 +90,7 @@ static void wrong_layers_are_refused(void **state) {
     refused("predict run/model.h5 --data npz:d.npz --output y.npy --output-layer low,",
             "--output-layer 'low,': expected names of layers with commas between them");
     refused("predict run/model.h5 --data npz:d.npz --output y.npy --output-layer low,top",
-            "the model has 2 outputs: give the name of an .npz file");
+            "the model has 2 outputs: give the name of an .npz or .csv file");
     fails("fit run/model.h5 --train npz:d.npz --freeze lov*",
           "leat fit: --freeze: model 'graph': no layer matches the pattern 'lov*'");
 }
