@@ -24,6 +24,7 @@
     X(binary)                                                                                                \
     X(reduce)                                                                                                \
     X(softmax)                                                                                               \
+    X(attention)                                                                                             \
     X(matmul)                                                                                                \
     X(conv)                                                                                                  \
     X(pooling)                                                                                               \

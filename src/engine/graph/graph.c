@@ -262,7 +262,8 @@ static bool only_moves_elements(leati_op op) {
 static int bf16_outputs(const leati_node *node) {
     switch (node->op) {
     case LEATI_OP_BATCH_NORM:
-    case LEATI_OP_GROUP_NORM: return 1;
+    case LEATI_OP_GROUP_NORM:
+    case LEATI_OP_ATTENTION: return 1;
     case LEATI_OP_RNN: return 3;
     default: return node->output_count;
     }

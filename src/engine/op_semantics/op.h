@@ -81,6 +81,14 @@ typedef struct leati_desc {
  *   SOFTMAX            src -> softmax over attrs.softmax.axis, or its logarithm if attrs.softmax.log
  *   SOFTMAX_BWD        dst, diff_dst -> diff_src
  *   SOFTMAX_XENT       logits (..., C), labels (..., C) -> loss (...), softmax(logits) - labels (..., C)
+ *   ATTENTION          q (N, T, H, D), k (N, S, G, D), v (N, S, G, V), mask? (N or 1, T or 1, S)
+ *                      -> y (N, T, H, V), log_sums (N, H, T; (0) unless training).
+ *                      y = dropout(softmax(scale q k')) v for each head; query head h reads key head h / (H / G).
+ *                      The mask is 1 for a pair of steps that counts; the score of a pair whose mask is 0 is -1e9, so
+ *                      that a row in which no pair counts is uniform.  log_sums has the logarithm of the sum of e^score
+ *                      of each row.  Dropout is that of DROPOUT for weights (N, H, T, S).  Only plans of the host have
+ *                      it (engine/op_semantics/attention.h)
+ *   ATTENTION_BWD      q, k, v, mask?, y, log_sums, diff_y -> diff_q, diff_k, diff_v (outputs may be unused)
  *   CONCAT             2 to 32 tensors -> one, along attrs.concat.axis
  *   SLICE              src -> src[start : start + size : 1], per axis
  *   PAD                src -> dst: attrs.pad.before and .after elements of attrs.pad.value added on each axis
@@ -138,6 +146,8 @@ typedef struct leati_desc {
     X(SOFTMAX, softmax)                                                                                      \
     X(SOFTMAX_BWD, softmax_bwd)                                                                              \
     X(SOFTMAX_XENT, softmax_xent)                                                                            \
+    X(ATTENTION, attention)                                                                                  \
+    X(ATTENTION_BWD, attention_bwd)                                                                          \
     X(CONCAT, concat)                                                                                        \
     X(SLICE, slice)                                                                                          \
     X(PAD, pad)                                                                                              \
@@ -339,6 +349,11 @@ typedef struct leati_attrs {
             int32_t axis;
             bool log;
         } softmax;
+        struct {
+            float scale, rate; /* rate: of dropout; 0: none */
+            uint64_t stream;
+            bool training; /* the kernel fills log_sums for the backward pass */
+        } attention;
         struct {
             int32_t axis;
         } concat, reverse, argmax;

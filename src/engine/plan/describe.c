@@ -2,6 +2,7 @@
 /* Describes the steps of a plan as text, for example for LEAT_VERBOSE=1.  Room: engine. */
 #include <stdio.h>
 
+#include "engine/op_semantics/attention.h"
 #include "engine/op_semantics/geometry.h"
 #include "engine/op_semantics/infer.h"
 #include "engine/plan/plan_private.h"
@@ -51,6 +52,18 @@ static double rnn_operations(const leati_plan *plan, const leati_node *node) {
     return (node->op == LEATI_OP_RNN ? 2 : 4) * steps * weights;
 }
 
+/* Counts the two products; the backward pass computes the scores again and has two products for each of the two. */
+static double attention_operations(const leati_plan *plan, const leati_node *node) {
+    const leati_desc in[] = {*input_desc(plan, node, 0),
+                             *input_desc(plan, node, 1),
+                             *input_desc(plan, node, 2),
+                             {.rank = -1}};
+    const leati_attention_sizes s = leati_attention_sizes_of(in);
+    const double pairs = (double)(s.batch * s.heads * s.queries) * (double)s.keys;
+    return pairs *
+           (double)(node->op == LEATI_OP_ATTENTION ? 2 * s.depth + 2 * s.width : 6 * s.depth + 4 * s.width);
+}
+
 double leati_plan_operations(const leati_plan *plan, const leati_node *node) {
     switch (node->op) {
     case LEATI_OP_MATMUL: return matmul_operations(plan, node);
@@ -59,6 +72,8 @@ double leati_plan_operations(const leati_plan *plan, const leati_node *node) {
     case LEATI_OP_CONV_BWD_WEIGHTS: return conv_operations(plan, node);
     case LEATI_OP_RNN:
     case LEATI_OP_RNN_BWD: return rnn_operations(plan, node);
+    case LEATI_OP_ATTENTION:
+    case LEATI_OP_ATTENTION_BWD: return attention_operations(plan, node);
     default: return 0;
     }
 }
