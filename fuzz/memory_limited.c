@@ -21,10 +21,6 @@ void *leati_calloc_aligned(size_t bytes) {
     return memory;
 }
 
-void *leati_calloc_huge(size_t bytes) {
-    return leati_calloc_aligned(bytes);
-}
-
 void *leati_realloc(void *old, size_t count, size_t size) {
     size_t bytes = 0;
     if (!leati_mul_size(count, size, &bytes) || bytes > MOST_BYTES) return NULL;

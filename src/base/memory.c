@@ -27,21 +27,22 @@ static void *alloc_aligned(size_t bytes, size_t *rounded) {
     return aligned_alloc(LEATI_ALIGNMENT, *rounded);
 }
 
+#define HUGE_FROM ((size_t)4 << 20)
+
+/* Asks the kernel for huge pages if a block has some megabytes: a few page faults then map what thousands would, and
+ * the processor finds more of the addresses in its TLB. */
+static void ask_for_huge_pages(void *memory, size_t bytes) {
+    if (!memory || bytes < HUGE_FROM) return;
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    const uintptr_t first = ((uintptr_t)memory + page - 1) / page * page, end = (uintptr_t)memory + bytes;
+    (void)madvise((void *)first, end - first, MADV_HUGEPAGE);
+}
+
 void *leati_calloc_aligned(size_t bytes) {
     size_t rounded = 0;
     void *memory = alloc_aligned(bytes, &rounded);
+    ask_for_huge_pages(memory, rounded);
     if (memory) memset(memory, 0, rounded);
-    return memory;
-}
-
-void *leati_calloc_huge(size_t bytes) {
-    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-    size_t rounded = 0;
-    void *memory = alloc_aligned(bytes, &rounded);
-    if (!memory) return NULL;
-    const uintptr_t first = ((uintptr_t)memory + page - 1) / page * page, end = (uintptr_t)memory + rounded;
-    if (end > first) (void)madvise((void *)first, end - first, MADV_HUGEPAGE);
-    memset(memory, 0, rounded);
     return memory;
 }
 

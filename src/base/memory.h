@@ -11,15 +11,13 @@
 /* Alignment of tensors in bytes: a cache line, and the widest vector register. */
 #define LEATI_ALIGNMENT ((size_t)64)
 
-/* Returns zeroed memory for count elements; NULL if there is not enough memory or count * size overflows. */
+/* Returns zeroed memory for count elements; NULL if there is not enough memory or count * size overflows.  A large
+ * block takes memory only where it is written. */
 void *leati_calloc(size_t count, size_t size);
 
-/* Returns zeroed memory that is aligned to LEATI_ALIGNMENT; NULL if there is not enough. */
+/* Returns zeroed memory that is aligned to LEATI_ALIGNMENT, in huge pages where it has some megabytes; NULL if there is
+ * not enough. */
 void *leati_calloc_aligned(size_t bytes);
-
-/* Like leati_calloc_aligned, for many megabytes that are written at once: asks the kernel for huge pages, with which
- * the first writing takes less than half of the time. */
-void *leati_calloc_huge(size_t bytes);
 
 /* Resizes a block to count elements; new elements are not zeroed.  Returns NULL on failure; the old block is then
  * still valid. */

@@ -42,7 +42,7 @@ leat_status leati_snapshot_reserve(leati_snapshot *snapshot, size_t bytes, leat_
     if (bytes <= snapshot->capacity) return LEAT_OK;
     if (bytes > SIZE_MAX / 2) return leati_fail_memory(err, bytes, "a checkpoint");
     const size_t capacity = (bytes + block - 1) / block * block;
-    unsigned char *memory = leati_calloc_huge(capacity + block);
+    unsigned char *memory = leati_calloc_aligned(capacity + block);
     if (!memory) return leati_fail_memory(err, capacity + block, "a checkpoint");
     unsigned char *data = memory + (block - (uintptr_t)memory % block) % block;
     if (snapshot->bytes > 0) memcpy(data, snapshot->data, snapshot->bytes);

@@ -46,7 +46,7 @@ static leat_status read_whole(leati_array *out, file *f, const char *name, leat_
     out->dtype = tensor.dtype;
     out->swapped = false;
     out->bytes = leat_tensor_bytes(&tensor);
-    tensor.data = leati_calloc_huge(out->bytes);
+    tensor.data = leati_calloc_aligned(out->bytes);
     if (!tensor.data) return leati_fail_memory(err, out->bytes, "a dataset in chunks");
     f->arrays[f->count++] = tensor.data;
     f->whole += out->bytes;
