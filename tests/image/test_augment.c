@@ -250,9 +250,22 @@ static void whitening_is_an_inverse_square_root(void **state) {
 
 /* ---- Kernels ---- */
 
+/* Runs the kernel for an instruction set; NULL: the highest one that the CPU has. */
+static void sample_with(const char *isa, leati_sample_job *job, float *dst) {
+    if (isa)
+        setenv("LEAT_MAX_ISA", isa, 1);
+    else
+        unsetenv("LEAT_MAX_ISA");
+    job->dst = dst;
+    leati_sample_choose()(job);
+    unsetenv("LEAT_MAX_ISA");
+}
+
+/* Most pictures have sizes that agree with no vector; some have one line or one column. */
 static void kernels_give_the_same_bits(void **state) {
     (void)state;
-    enum { H = 23, W = 37, DH = 19, DW = 41 };
+    enum { H = 23, W = 37, DH = 19, DW = 41, CASES = 1200 };
+    static const char *const isas[] = {"avx2", NULL};
     static unsigned char bytes[H * W * 4 + LEATI_PICTURE_SLACK];
     static float floats[H * W * 4], plain[DH * DW * 4], fast[DH * DW * 4];
     leat_rng rng = leat_rng_for(7, 0, 0);
@@ -260,8 +273,10 @@ static void kernels_give_the_same_bits(void **state) {
         bytes[i] = (unsigned char)leat_rng_u32(&rng);
         floats[i] = (float)(leat_rng_uniform(&rng) * 300 - 20);
     }
-    for (int i = 0; i < 400; ++i) {
-        leati_sample_job job = {.height = H, .width = W, .channels = (int64_t[]){1, 3, 4}[i % 3]};
+    for (int i = 0; i < CASES; ++i) {
+        leati_sample_job job = {.height = i % 17 == 3 ? 1 : H,
+                                .width = i % 19 == 5 ? 1 : W,
+                                .channels = (int64_t[]){1, 3, 4, 2}[i % 16 == 15 ? 3 : i % 3]};
         if (i % 2)
             job.bytes = bytes;
         else
@@ -269,17 +284,19 @@ static void kernels_give_the_same_bits(void **state) {
         job.dst_height = DH;
         job.dst_width = DW - i % 5;
         job.sampling = (leati_sampling){(leati_fill)(i / 6 % 4), i / 24 % 3 != 0, 3.5f, i / 72 % 2 != 0};
+        const double shift = i % 23 == 7 ? 1e10 : i % 7 == 1 ? 300 : 30;
         for (int k = 0; k < 3; ++k) {
-            job.affine.x[k] = (leat_rng_uniform(&rng) - 0.5) * (k == 2 ? 30 : 3);
-            job.affine.y[k] = (leat_rng_uniform(&rng) - 0.5) * (k == 2 ? 30 : 3);
+            job.affine.x[k] = (leat_rng_uniform(&rng) - 0.5) * (k == 2 ? shift : 3);
+            job.affine.y[k] = (leat_rng_uniform(&rng) - 0.5) * (k == 2 ? shift : 3);
         }
         if (i < 100) job.affine = (leati_affine){{1 - 2 * (i % 3 == 0), 0, i % 4}, {0, 0.9, 1}};
-        job.dst = plain;
-        leati_sample_plain(&job);
-        job.dst = fast;
-        leati_sample_choose()(&job);
-        assert_memory_equal(plain, fast,
-                            (size_t)(job.dst_height * job.dst_width * job.channels) * sizeof(float));
+        sample_with("base", &job, plain);
+        for (size_t k = 0; k < sizeof isas / sizeof *isas; ++k) {
+            memset(fast, 0, sizeof fast);
+            sample_with(isas[k], &job, fast);
+            assert_memory_equal(plain, fast,
+                                (size_t)(job.dst_height * job.dst_width * job.channels) * sizeof(float));
+        }
     }
 }
 

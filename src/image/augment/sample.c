@@ -139,7 +139,9 @@ void leati_sample_plain(const leati_sample_job *job) {
 
 leati_sample_kernel *leati_sample_choose(void) {
 #if defined(__x86_64__)
-    if (leati_cpu_best_isa() >= LEATI_CPU_AVX2) return leati_sample_avx2;
+    const leati_cpu_isa isa = leati_cpu_best_isa();
+    if (isa == LEATI_CPU_AVX512) return leati_sample_avx512;
+    if (isa == LEATI_CPU_AVX2) return leati_sample_avx2;
 #endif
     return leati_sample_plain;
 }

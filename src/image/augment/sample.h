@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Affine sampling: each pixel of the result is read at a position of the input, between pixels and beyond the border.
- * The plain kernel defines the result; the kernel for AVX2 gives the same bits. */
+ * The plain kernel defines the result; the kernels for AVX2 and AVX-512 give the same bits. */
 #ifndef LEATI_IMAGE_AUGMENT_SAMPLE_H
 #define LEATI_IMAGE_AUGMENT_SAMPLE_H
 
@@ -42,7 +42,7 @@ typedef struct leati_sample_job {
 } leati_sample_job;
 
 typedef void leati_sample_kernel(const leati_sample_job *job);
-leati_sample_kernel leati_sample_plain, leati_sample_avx2;
+leati_sample_kernel leati_sample_plain, leati_sample_avx2, leati_sample_avx512;
 
 /* Rounds values to bytes. */
 void leati_sample_round(unsigned char *dst, const float *values, int64_t count);
