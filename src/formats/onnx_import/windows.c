@@ -221,21 +221,22 @@ static void read_conv_transpose(leati_import *x) {
     window w = {.spatial = view.rank - 2, .first = 1};
     int64_t more[MOST_SPATIAL];
     if (!leati_import_ok(x)) return;
-    if (!kernel || w.spatial > MOST_SPATIAL || kernel->rank != view.rank || kernel->count < 1)
+    if (!kernel || w.spatial > MOST_SPATIAL || kernel->rank != view.rank || kernel->count < 1) {
         leati_import_refuse(x, "expected weights of a convolution over 1 to 3 axes");
+        return;
+    }
+    for (int i = 0; i < w.spatial; ++i) w.kernel[i] = kernel->dims[2 + i];
     if (leati_import_int(x, "group", 1) != 1)
         leati_import_refuse(x, "groups of transposed convolutions are not supported");
-    if (!leati_import_ok(x)) return;
-    for (int i = 0; i < w.spatial; ++i) w.kernel[i] = kernel->dims[2 + i];
-    read_window(x, &w, &view);
-    read_list(x, "output_padding", w.spatial, 0, more);
     if (leati_import_attr_of(x->node, "output_shape"))
         leati_import_refuse(x, "output_shape is not supported; give pads and output_padding");
+    if (!read_window(x, &w, &view)) return;
+    read_list(x, "output_padding", w.spatial, 0, more);
     leati_import_weight weights[] = {kernel_of(kernel, false, 1, 0), leati_import_weight_of(bias)};
     json_t *config = conv_config(&w, "filters", kernel->dims[1], bias);
     if (config) leati_import_put_key(&config, "dilation_rate", list_of(w.spatial, w.dilations));
-    leati_source source = leati_import_weighted(x, classes[w.spatial > 0 ? w.spatial - 1 : 0], config, 1,
-                                                &view.source, bias ? 2 : 1, weights);
+    leati_source source =
+        leati_import_weighted(x, classes[w.spatial - 1], config, 1, &view.source, bias ? 2 : 1, weights);
     /* ONNX's output ends output_padding later, minus the padding; Keras's ends where the last window does, or at the
      * stride where the window is smaller. */
     int64_t begin[MOST_SPATIAL], end[MOST_SPATIAL], add[MOST_SPATIAL], none[MOST_SPATIAL] = {0};
