@@ -199,16 +199,16 @@ static leat_status parse(leat_npz *npz, array *wanted, leat_error *err) {
 }
 
 static leat_status not_found(const leat_npz *npz, const char *name, leat_error *err) {
-    leati_text names = {0};
-    for (int i = 0; i < npz->count && i < 16; ++i)
-        leati_text_add(&names, "%s%s", i ? ", " : "", npz->arrays[i].name);
-    if (npz->count == 1 && npz->arrays[0].name[0] == '\0') {
-        leati_text_fini(&names);
+    enum { MOST_NAMES = 16 };
+    const char *names[MOST_NAMES];
+    leati_text all = {0};
+    if (npz->count == 1 && npz->arrays[0].name[0] == '\0')
         return leati_fail(err, LEAT_ENOTFOUND, "'%s' is an .npy file, one array without a name", npz->label);
-    }
+    for (int i = 0; i < npz->count && i < MOST_NAMES; ++i) names[i] = npz->arrays[i].name;
+    leati_text_add_names(&all, names, (size_t)npz->count, MOST_NAMES);
     leat_status status = leati_fail(err, LEAT_ENOTFOUND, "'%s' has no array '%s'; it has: %s", npz->label,
-                                    name, npz->count && names.data ? names.data : "none");
-    leati_text_fini(&names);
+                                    name, all.data ? all.data : "none");
+    leati_text_fini(&all);
     return status;
 }
 
