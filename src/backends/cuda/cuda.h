@@ -6,6 +6,7 @@
 
 #include "backends/cuda/backend.h"
 #include "backends/cuda/driver/api.h"
+#include "backends/cuda/driver/nccl.h"
 #include "backends/cuda/kernels/modules.h"
 #include "engine/backend.h"
 #include "engine/device.h"
@@ -39,7 +40,9 @@ typedef struct leati_cuda {
     int conv_way;                           /* leati_cuda_set_conv_way */
     CUevent stamps[LEATI_CUDA_MOST_STAMPS]; /* NULL: not needed yet */
     CUevent marks[LEATI_MARK_COUNT];        /* NULL: not needed yet */
-    leati_cuda_peers *peers;                /* the other devices of a group; NULL: none */
+    leati_nccl_api nccl;
+    int nccl_version;        /* 0: NCCL is not open */
+    leati_cuda_peers *peers; /* the other devices of a group; NULL: none */
 } leati_cuda;
 
 static inline leati_cuda *leati_cuda_of(leati_device *device) {

@@ -11,17 +11,15 @@
 #include "engine/device_group.h"
 
 struct leati_cuda_peers {
-    leati_nccl_api api;
     leati_nccl_comm *comm; /* NULL: given up */
     bool pending;          /* the queue may have sums that have not ended */
     leat_status (*check)(void *user, leat_error *err);
     void *user;
 };
 
-static leat_status check_nccl(const leati_cuda *cuda, const leati_nccl_api *api, int result, const char *what,
-                              leat_error *err) {
+static leat_status check_nccl(const leati_cuda *cuda, int result, const char *what, leat_error *err) {
     if (result == LEATI_NCCL_SUCCESS) return LEAT_OK;
-    const char *text = api->error_string(result);
+    const char *text = cuda->nccl.error_string(result);
     return leati_fail(err, LEAT_EIO, "%s: NCCL: %s: %s", cuda->device.name, what,
                       text ? text : "unknown failure");
 }
@@ -31,7 +29,7 @@ static void give_up(leati_device *device) {
     leati_cuda_peers *peers = cuda->peers;
     if (!peers || !peers->comm) return;
     cuda->api->cuCtxSetCurrent(cuda->context);
-    (void)peers->api.abort(peers->comm);
+    (void)cuda->nccl.abort(peers->comm);
     peers->comm = NULL;
     peers->pending = false;
 }
@@ -52,10 +50,10 @@ static leat_status finish_call(leati_cuda *cuda, int result, const char *what, l
     for (int looks = 0; result == LEATI_NCCL_IN_PROGRESS && status == LEAT_OK; ++looks) {
         pause_after(looks);
         status = peers->check(peers->user, err);
-        if (status == LEAT_OK && peers->api.state(peers->comm, &result) != LEATI_NCCL_SUCCESS)
+        if (status == LEAT_OK && cuda->nccl.state(peers->comm, &result) != LEATI_NCCL_SUCCESS)
             status = leati_fail(err, LEAT_EIO, "%s: NCCL: %s: no state", cuda->device.name, what);
     }
-    if (status == LEAT_OK) status = check_nccl(cuda, &peers->api, result, what, err);
+    if (status == LEAT_OK) status = check_nccl(cuda, result, what, err);
     if (status != LEAT_OK) give_up(&cuda->device);
     return status;
 }
@@ -68,9 +66,9 @@ leat_status leati_cuda_wait_for_peers(leati_cuda *cuda, leat_error *err) {
         int result = LEATI_NCCL_SUCCESS;
         pause_after(looks);
         status = peers->check(peers->user, err);
-        if (status == LEAT_OK) (void)peers->api.state(peers->comm, &result);
+        if (status == LEAT_OK) (void)cuda->nccl.state(peers->comm, &result);
         if (status == LEAT_OK && result != LEATI_NCCL_IN_PROGRESS)
-            status = check_nccl(cuda, &peers->api, result, "ncclAllReduce", err);
+            status = check_nccl(cuda, result, "ncclAllReduce", err);
         if (status == LEAT_OK) continue;
         give_up(&cuda->device);
         return status;
@@ -81,27 +79,30 @@ leat_status leati_cuda_wait_for_peers(leati_cuda *cuda, leat_error *err) {
 
 /* ---- Groups ---- */
 
-static leat_status load(const leati_cuda *cuda, leati_nccl_api *api, int *version, leat_error *err) {
-    *version = 0;
-    LEATI_TRY(leati_cuda_load_nccl(api, err));
-    LEATI_TRY(check_nccl(cuda, api, api->get_version(version), "ncclGetVersion", err));
-    if (*version >= LEATI_NCCL_LEAST) return LEAT_OK;
-    *version = 0;
-    return leati_fail(err, LEAT_ENOTSUP, "NCCL is too old: leat needs version 2.14");
+/* Opens NCCL at the first call; afterwards cuda->nccl is set. */
+static leat_status load(leati_cuda *cuda, leat_error *err) {
+    int version = 0;
+    if (cuda->nccl_version > 0) return LEAT_OK;
+    LEATI_TRY(leati_cuda_load_nccl(&cuda->nccl, err));
+    LEATI_TRY(check_nccl(cuda, cuda->nccl.get_version(&version), "ncclGetVersion", err));
+    if (version < LEATI_NCCL_LEAST)
+        return leati_fail(err, LEAT_ENOTSUP, "NCCL is too old: leat needs version 2.14");
+    cuda->nccl_version = version;
+    return LEAT_OK;
 }
 
 static leat_status find(leati_device *device, int *version, leat_error *err) {
-    leati_nccl_api api;
-    return load(leati_cuda_of(device), &api, version, err);
+    leati_cuda *cuda = leati_cuda_of(device);
+    const leat_status status = load(cuda, err);
+    *version = cuda->nccl_version;
+    return status;
 }
 
 static leat_status make_name(leati_device *device, leati_group_name *out, leat_error *err) {
-    const leati_cuda *cuda = leati_cuda_of(device);
-    leati_nccl_api api;
+    leati_cuda *cuda = leati_cuda_of(device);
     leati_nccl_id id = {0};
-    int version = 0;
-    LEATI_TRY(load(cuda, &api, &version, err));
-    LEATI_TRY(check_nccl(cuda, &api, api.get_id(&id), "ncclGetUniqueId", err));
+    LEATI_TRY(load(cuda, err));
+    LEATI_TRY(check_nccl(cuda, cuda->nccl.get_id(&id), "ncclGetUniqueId", err));
     memcpy(out->bytes, id.bytes, sizeof out->bytes);
     return LEAT_OK;
 }
@@ -113,8 +114,8 @@ static void leave(leati_device *device) {
     cuda->api->cuCtxSetCurrent(cuda->context);
     (void)leati_cuda_wait_for_peers(cuda, NULL);
     if (peers->comm &&
-        finish_call(cuda, peers->api.finalize(peers->comm), "ncclCommFinalize", NULL) == LEAT_OK)
-        (void)peers->api.destroy(peers->comm);
+        finish_call(cuda, cuda->nccl.finalize(peers->comm), "ncclCommFinalize", NULL) == LEAT_OK)
+        (void)cuda->nccl.destroy(peers->comm);
     leati_free(peers);
     cuda->peers = NULL;
 }
@@ -127,7 +128,6 @@ static leat_status join(leati_device *device, const leati_group_options *options
                                 .blocking = 0,
                                 .cga_cluster_size = LEATI_NCCL_UNSET};
     leati_nccl_id id;
-    int version = 0;
     leave(device);
     leati_cuda_peers *peers = leati_calloc(1, sizeof *peers);
     if (!peers) return leati_fail_memory(err, sizeof *peers, "a group of GPUs");
@@ -137,9 +137,9 @@ static leat_status join(leati_device *device, const leati_group_options *options
     memcpy(id.bytes, options->name.bytes, sizeof id.bytes);
     leat_status status =
         leati_cuda_check(cuda, cuda->api->cuCtxSetCurrent(cuda->context), "cuCtxSetCurrent", err);
-    if (status == LEAT_OK) status = load(cuda, &peers->api, &version, err);
+    if (status == LEAT_OK) status = load(cuda, err);
     if (status == LEAT_OK) {
-        int result = peers->api.init(&peers->comm, options->size, id, options->rank, &config);
+        int result = cuda->nccl.init(&peers->comm, options->size, id, options->rank, &config);
         status = finish_call(cuda, result, "ncclCommInitRankConfig", err);
     }
     if (status != LEAT_OK) leave(device);
@@ -155,7 +155,7 @@ static leat_status sum(leati_device *device, float *values, size_t count, leat_e
     LEATI_TRY(leati_cuda_check(cuda, cuda->api->cuCtxSetCurrent(cuda->context), "cuCtxSetCurrent", err));
     peers->pending = true;
     return finish_call(cuda,
-                       peers->api.all_reduce(values, values, count, LEATI_NCCL_FLOAT32, LEATI_NCCL_SUM,
+                       cuda->nccl.all_reduce(values, values, count, LEATI_NCCL_FLOAT32, LEATI_NCCL_SUM,
                                              peers->comm, cuda->stream),
                        "ncclAllReduce", err);
 }
