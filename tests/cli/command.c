@@ -15,7 +15,7 @@
 
 enum { argument_max = 40 };
 
-char out[text_bytes], err[text_bytes];
+char out[text_bytes], errors[text_bytes];
 
 static void slurp(const char *path, char *text) {
     FILE *file = fopen(path, "r");
@@ -57,8 +57,8 @@ int finish(pid_t child) {
     int status = 0;
     assert_int_equal(waitpid(child, &status, 0), child);
     slurp(".out", out);
-    slurp(".err", err);
-    if (WIFSIGNALED(status)) fail_msg("killed by signal %d: %s", WTERMSIG(status), err);
+    slurp(".err", errors);
+    if (WIFSIGNALED(status)) fail_msg("killed by signal %d: %s", WTERMSIG(status), errors);
     return WEXITSTATUS(status);
 }
 
@@ -68,18 +68,18 @@ int run(const char *line) {
 
 void runs(const char *line) {
     int code = run(line);
-    if (code != 0) fail_msg("leat %s: exit code %d: %s", line, code, err);
+    if (code != 0) fail_msg("leat %s: exit code %d: %s", line, code, errors);
 }
 
 void refused(const char *line, const char *says) {
     int code = run(line);
-    if (code != 2 || !strstr(err, says)) fail_msg("leat %s: exit code %d: %s", line, code, err);
+    if (code != 2 || !strstr(errors, says)) fail_msg("leat %s: exit code %d: %s", line, code, errors);
     assert_string_equal(out, "");
 }
 
 void fails(const char *line, const char *says) {
     int code = run(line);
-    if (code != 1 || !strstr(err, says)) fail_msg("leat %s: exit code %d: %s", line, code, err);
+    if (code != 1 || !strstr(errors, says)) fail_msg("leat %s: exit code %d: %s", line, code, errors);
     assert_string_equal(out, "");
 }
 

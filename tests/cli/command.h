@@ -9,7 +9,7 @@
 enum { text_bytes = 1 << 18 };
 
 /* Standard output and standard error of the last command. */
-extern char out[text_bytes], err[text_bytes];
+extern char out[text_bytes], errors[text_bytes];
 
 /* Starts `leat LINE`; its standard output and error go to the files .out and .err. */
 pid_t start(const char *line);

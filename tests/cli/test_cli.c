@@ -41,7 +41,7 @@ static void help_is_the_table(void **state) {
         snprintf(line, sizeof line, "%s --help", commands[i]);
         runs(line);
         assert_non_null(strstr(out, "examples:"));
-        assert_string_equal(err, "");
+        assert_string_equal(errors, "");
         char first[text_bytes];
         memcpy(first, out, sizeof first);
         snprintf(line, sizeof line, "help %s", commands[i]);
@@ -191,16 +191,16 @@ static void results_are_on_standard_output(void **state) {
     assert_true(loss > 0 && accuracy >= 0 && accuracy <= 1);
     assert_non_null(strstr(out, "\n"));
     assert_ptr_equal(strchr(out, '\n'), out + strlen(out) - 1); /* one line, for a pipe */
-    assert_non_null(strstr(err, "3/3 ["));
+    assert_non_null(strstr(errors, "3/3 ["));
     runs("evaluate run/model.h5 --data npz:d.npz --verbose 0");
     assert_memory_equal(out, "loss: ", 6);
-    assert_string_equal(err, "");
+    assert_string_equal(errors, "");
 }
 
 static void training_goes_on_where_it_ended(void **state) {
     (void)state;
     runs(FIT "--epochs 2 --out run --overwrite --verbose 0");
-    assert_string_equal(err, "");
+    assert_string_equal(errors, "");
     double before = evaluate("run/model.h5");
     runs("fit --resume run --epochs 6");
     assert_true(evaluate("run/model.h5") < before);
@@ -219,7 +219,7 @@ static void predictions_have_the_shape_and_sum_of_a_softmax(void **state) {
     assert_string_equal(out, "{\"output\": \"p.npy\", \"shapes\": {\"scores\": [90, 3]}}\n");
     runs(
         "predict run/model.h5 --data npz:d.npz --output p.npz --workers 2 --use-multiprocessing --verbose 0");
-    assert_string_equal(err, "");
+    assert_string_equal(errors, "");
     leat_npz *one = NULL, *named = NULL;
     leat_tensor p, q;
     assert_int_equal(leat_npz_open(&one, "p.npy", NULL), LEAT_OK);
@@ -333,7 +333,7 @@ static void summary_is_keras_table(void **state) {
     runs("summary small.json");
     assert_non_null(strstr(out, "hidden (Dense)"));
     assert_non_null(strstr(out, "Total params: 67"));
-    assert_string_equal(err, "");
+    assert_string_equal(errors, "");
 }
 
 static void summary_of_a_plan(void **state) {
@@ -394,7 +394,7 @@ static void list_says_the_names(void **state) {
         runs(line);
         for (const char *c = out; *c; ++c) lines += *c == '\n';
         assert_int_equal(lines, count);
-        assert_string_equal(err, "");
+        assert_string_equal(errors, "");
         assert_null(strchr(out, ' '));
     }
     assert_string_equal(at, "");
@@ -418,16 +418,17 @@ static void a_policy_is_kept_and_its_price_told(void **state) {
     (void)state;
     setenv("LEAT_MAX_ISA", "base", 1);
     runs(FIT "--epochs 1 --dtype-policy mixed_bfloat16 --out run --overwrite");
-    assert_non_null(strstr(err, "leat fit: warning: this CPU does not multiply bfloat16 faster than float32: "
-                                "use float32, which is faster unless memory is the limit\n"));
+    assert_non_null(strstr(errors,
+                           "leat fit: warning: this CPU does not multiply bfloat16 faster than float32: "
+                           "use float32, which is faster unless memory is the limit\n"));
     runs("summary run/model.h5");
     assert_non_null(strstr(out, "Layers of policy mixed_bfloat16: "));
-    assert_non_null(strstr(err, "warning: "));
+    assert_non_null(strstr(errors, "warning: "));
     runs("summary --plan run/model.h5 --threads 1");
     assert_non_null(strstr(out, "as f32"));
     runs("summary run/model.h5 --dtype-policy float32");
     assert_null(strstr(out, "bfloat16"));
-    assert_string_equal(err, "");
+    assert_string_equal(errors, "");
     unsetenv("LEAT_MAX_ISA");
     fails(FIT "--dtype-policy float16",
           "dtype policy: expected float32 or mixed_bfloat16, received 'float16'");
@@ -448,7 +449,7 @@ static void a_device_that_is_missing_is_named(void **state) {
     fails(FIT "--epochs 1 --device cuda",
           "device 'cuda': this leat was built without CUDA; build it with -DLEAT_CUDA=ON\n");
     runs(FIT "--epochs 1 --device auto --out run --overwrite");
-    assert_non_null(strstr(err, " computes on the CPU: device 'cuda': this leat was built without CUDA"));
+    assert_non_null(strstr(errors, " computes on the CPU: device 'cuda': this leat was built without CUDA"));
 }
 
 static void what_was_measured_serves_later_runs(void **state) {
@@ -494,8 +495,8 @@ static void failures_exit_with_1_and_a_sentence(void **state) {
 
 /* Returns the number after these words on standard error. */
 static long after(const char *words) {
-    const char *at = strstr(err, words);
-    if (!at) fail_msg("'%s' does not say '%s'", err, words);
+    const char *at = strstr(errors, words);
+    if (!at) fail_msg("'%s' does not say '%s'", errors, words);
     return strtol(at + strlen(words), NULL, 10);
 }
 
@@ -508,8 +509,8 @@ static bool has_checkpoint(void) {
 static void go_on(void) {
     char line[1024];
     leat_checkpoint_info info;
-    const char *command = strstr(err, "\nto continue: leat ");
-    if (!command) fail_msg("no command: %s", err);
+    const char *command = strstr(errors, "\nto continue: leat ");
+    if (!command) fail_msg("no command: %s", errors);
     command += strlen("\nto continue: leat ");
     assert_int_equal(leat_checkpoint_find("run/checkpoints", &info, sizeof info, NULL), LEAT_OK);
     snprintf(line, sizeof line, "%.*s --epochs %d --verbose 0", (int)strcspn(command, "\n"), command,
@@ -560,10 +561,11 @@ static void interrupt(int number, const char *more) {
     kill(child, number);
     assert_int_equal(finish(child), 128 + number);
     assert_string_equal(out, "");
-    assert_memory_equal(err, "leat fit: interrupted ", 22);
-    assert_non_null(strstr(err, " of 1000000"));
+    assert_memory_equal(errors, "leat fit: interrupted ", 22);
+    assert_non_null(strstr(errors, " of 1000000"));
     assert_non_null(
-        strstr(err, "; run/model.h5 has the weights after that step\nto continue: leat fit --resume run\n"));
+        strstr(errors,
+               "; run/model.h5 has the weights after that step\nto continue: leat fit --resume run\n"));
     go_on();
     assert_true(exists("run/model.h5"));
     assert_true(exists("run/history.json"));
@@ -585,9 +587,9 @@ static void a_run_can_be_watched(void **state) {
     assert_int_equal(system(
                          "grep -q '^leat_epoch 2$' state.prom && tail -n 1 state.prom | grep -q '^# EOF$'"),
                      0);
-    assert_string_equal(err, ""); /* --verbose 0 */
+    assert_string_equal(errors, ""); /* --verbose 0 */
     runs(FIT "--epochs 2 --verbose 2 --remote-monitor http://127.0.0.1:1");
-    assert_non_null(strstr(err, "leat: RemoteMonitor: http://127.0.0.1:1: "));
+    assert_non_null(strstr(errors, "leat: RemoteMonitor: http://127.0.0.1:1: "));
     assert_int_equal(unlink("state.prom"), 0);
     fails(FIT "--open-metrics missing/state.prom", "OpenMetrics: ");
     fails(FIT "--remote-monitor example.org", "RemoteMonitor: root: expected a URL");
@@ -601,9 +603,9 @@ static void an_interrupt_prints_no_control_characters(void **state) {
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
     kill(child, SIGINT);
     assert_int_equal(finish(child), 128 + SIGINT);
-    assert_non_null(strstr(err, "; run/a?'b/model.h5 has the weights"));
-    assert_non_null(strstr(err, " fit --resume $'run/a\\033\\'b'\n"));
-    assert_null(strchr(err, '\x1b'));
+    assert_non_null(strstr(errors, "; run/a?'b/model.h5 has the weights"));
+    assert_non_null(strstr(errors, " fit --resume $'run/a\\033\\'b'\n"));
+    assert_null(strchr(errors, '\x1b'));
 }
 
 /* SIGHUP stays ignored under nohup: training continues when the terminal is closed. */
@@ -631,8 +633,8 @@ static void an_interrupt_within_an_epoch_is_told(void **state) {
     kill(child, SIGINT);
     assert_int_equal(finish(child), 128 + SIGINT);
     assert_true(after("leat fit: interrupted in epoch 1 of 3, after step ") >= 1);
-    assert_non_null(strstr(err, " of 1000000; nothing was saved: give --out DIR to save the model\n"));
-    assert_null(strstr(err, "to go on"));
+    assert_non_null(strstr(errors, " of 1000000; nothing was saved: give --out DIR to save the model\n"));
+    assert_null(strstr(errors, "to go on"));
 }
 
 int main(void) {

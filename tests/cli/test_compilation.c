@@ -36,7 +36,7 @@ static void write_data(void) {
 }
 
 static void says(const char *text, bool expected) {
-    if ((strstr(err, text) != NULL) != expected) fail_msg("'%s' in: %s", text, err);
+    if ((strstr(errors, text) != NULL) != expected) fail_msg("'%s' in: %s", text, errors);
 }
 
 /* Predictions and summaries never need the compilation. */
@@ -104,7 +104,7 @@ static void options_alone_keep_the_rest(void **state) {
     write_data();
     runs("fit " KNOWN "--train npz:known.npz --optimizer adam --out run");
     runs("fit " KNOWN "--train npz:known.npz --metrics mae --out run --overwrite");
-    assert_non_null(strstr(out, "mean_absolute_error") || strstr(err, "mae") ? "" : NULL);
+    assert_non_null(strstr(out, "mean_absolute_error") || strstr(errors, "mae") ? "" : NULL);
     runs("summary run/model.h5 --plan --train");
     runs("evaluate " KNOWN "--data npz:known.npz --metrics mae");
     assert_non_null(strstr(out, "mae"));

@@ -181,7 +181,7 @@ static void bench_reports_what_it_measured(void **state) {
     (void)state;
     json_t *root =
         object("feed bench --payload 10K --batches 40 --passes 3 --workers 2 --max-queue-size 4 --json");
-    assert_string_equal(err, "");
+    assert_string_equal(errors, "");
     assert_true(json_is_null(json_object_get(root, "source")));
     assert_int_equal(whole(root, "payload"), 10240);
     assert_int_equal(whole(root, "batches"), 120);
@@ -210,7 +210,7 @@ static void bench_reports_what_it_measured(void **state) {
     assert_null(json_object_get(root, "sha256"));
     json_decref(root);
     runs("feed bench npz:d.npz --workers 1 --use-multiprocessing");
-    assert_string_equal(err, "");
+    assert_string_equal(errors, "");
     assert_memory_equal(out, "npz:d.npz, 1 worker process, a queue of 10\n", 43);
     assert_non_null(strstr(out, "6 in 2 passes"));
 }
@@ -411,7 +411,7 @@ static json_t *read_trace(const char *path) {
 static void a_trace_is_json_with_events(void **state) {
     (void)state;
     runs("feed trace --payload 1K --batches 50 --workers 2 --use-multiprocessing --output t.json");
-    assert_non_null(strstr(err, "saved t.json"));
+    assert_non_null(strstr(errors, "saved t.json"));
     assert_non_null(strstr(out, "  batches        100 in 2 passes"));
     json_decref(read_trace("t.json"));
     runs(FIT "--epochs 2 --batch-size 4 --verbose 0 --trace t.json");
@@ -446,7 +446,7 @@ static void tune_compares_batch_sizes(void **state) {
     assert_int_equal(whole(root, "best"), first >= 0.9 * second ? 0 : 1);
     json_decref(root);
     runs(command);
-    assert_string_equal(err, "");
+    assert_string_equal(errors, "");
     assert_memory_equal(out, "batch size  samples/s", 21);
     assert_non_null(strstr(out, "for leat fit: --batch-size "));
     runs("feed tune npz:d.npz --model small.json --loss mse --batch-sizes 8 --seconds 0.05");
@@ -465,7 +465,7 @@ static void tune_recommends_one_of_its_rows(void **state) {
     json_t *root =
         object("feed tune npz:d.npz --model small.json --loss categorical_crossentropy --batch-size 4 "
                "--seconds 0.05 --json");
-    assert_string_equal(err, "");
+    assert_string_equal(errors, "");
     json_t *settings = json_object_get(root, "settings");
     int64_t best = whole(root, "best");
     assert_true(json_array_size(settings) >= 3);
@@ -490,7 +490,7 @@ static void tune_recommends_one_of_its_rows(void **state) {
     assert_string_equal(json_string_value(json_object_get(root, "options")), expected);
     json_decref(root);
     runs("feed tune npz:d.npz --model small.json --loss categorical_crossentropy --seconds 0.05");
-    assert_string_equal(err, "");
+    assert_string_equal(errors, "");
     assert_memory_equal(out, "workers  kind ", 14);
     assert_non_null(strstr(out, "<- best"));
     assert_non_null(strstr(out, "for leat fit: --workers "));

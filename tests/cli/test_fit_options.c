@@ -65,7 +65,7 @@ static void early_stopping_takes_keras_arguments(void **state) {
                                "--epochs 4 --validation npz:d.npz --early-stopping mode=max,patience=1"),
                      2);
     runs(FIT "--verbose 2 --epochs 9 --early-stopping monitor=loss,min_delta=100");
-    assert_non_null(strstr(err, "early stopping"));
+    assert_non_null(strstr(errors, "early stopping"));
 }
 
 static void the_learning_rate_follows_the_options(void **state) {

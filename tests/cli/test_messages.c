@@ -24,11 +24,11 @@ static void refused_in_shell(const char *arguments, const char *says) {
     int status = system(line);
     FILE *file = fopen(".err", "r");
     assert_non_null(file);
-    err[fread(err, 1, text_bytes - 1, file)] = '\0';
+    errors[fread(errors, 1, text_bytes - 1, file)] = '\0';
     fclose(file);
     assert_int_equal(system("test ! -s .out; r=$?; rm -f .out .err; exit $r"), 0);
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != 2 || !strstr(err, says))
-        fail_msg("leat %s: exit code %d: %s", arguments, WEXITSTATUS(status), err);
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 2 || !strstr(errors, says))
+        fail_msg("leat %s: exit code %d: %s", arguments, WEXITSTATUS(status), errors);
 }
 
 static void numbers_out_of_range_are_told_with_the_bound(void **state) {
@@ -103,10 +103,10 @@ static void options_that_need_another_are_told(void **state) {
     refused("fit small.json --train npz:d.npz --loss mse --validation-freq 3",
             "--validation-freq needs --validation");
     refused("feed bench --payload 1K --rank 1", "--rank 1: expected a rank below --world, which is 1");
-    assert_non_null(strstr(err, "try: leat feed bench --help"));
+    assert_non_null(strstr(errors, "try: leat feed bench --help"));
     refused("evaluate small.json --data npz:d.npz --metrics acc",
             "the model has no compilation: give --loss");
-    assert_non_null(strstr(err, "try: leat evaluate --help"));
+    assert_non_null(strstr(errors, "try: leat evaluate --help"));
 }
 
 static void what_is_missing_is_named(void **state) {
@@ -122,10 +122,10 @@ static void what_is_missing_is_named(void **state) {
     /* The error comes before anything is computed, and does not name a temporary file. */
     fails("predict small.json --data npz:d.npz --output no/folder/p.npy",
           "cannot write 'no/folder/p.npy': No such file or directory");
-    assert_null(strstr(err, "/step"));
+    assert_null(strstr(errors, "/step"));
     fails("predict small.json --data npz:d.npz --output run/p.npy",
           "cannot write 'run/p.npy': Is a directory");
-    assert_null(strstr(err, "/step"));
+    assert_null(strstr(errors, "/step"));
 }
 
 /* Writes x.npy: inputs of small.json without targets. */
@@ -140,10 +140,10 @@ static void an_error_comes_first(void **state) {
     (void)state;
     write_inputs();
     fails("fit small.json --train npy:x.npy --loss mse", "leat fit: targets: ");
-    assert_memory_equal(err, "leat fit: targets: ", 19);
+    assert_memory_equal(errors, "leat fit: targets: ", 19);
     unlink("x.npy");
     runs("fit small.json --train npz:d.npz --loss mse");
-    assert_non_null(strstr(err, "nothing will be saved: give --out DIR to save the model\n"));
+    assert_non_null(strstr(errors, "nothing will be saved: give --out DIR to save the model\n"));
 }
 
 /* A file that the command opens never gets the descriptor of a closed standard stream, so that no message is written
@@ -188,7 +188,7 @@ static void one_is_singular_and_others_plural(void **state) {
     fails("fit heads.json --train npz:d.npz --loss mse,mse,mse",
           "one item for each of the model's 2 outputs, received 3");
     runs("predict small.json --data npz:d.npz --output p.npy --batch-size 1 --steps 1");
-    assert_non_null(strstr(err, "saved p.npy: 1 sample\n"));
+    assert_non_null(strstr(errors, "saved p.npy: 1 sample\n"));
     unlink("p.npy");
     unlink("heads.json");
     unlink("x.npy");
@@ -204,7 +204,7 @@ static void control_characters_become_question_marks(void **state) {
             "leat: unknown command '??2J'\n");
     refused("summary a.h5 b\xFF.h5", "unexpected argument 'b?.h5'");
     runs("fit small.json --train npz:d.npz --loss mse --epochs 1 --verbose 2 --out run/\x1b[2J");
-    assert_non_null(strstr(err, "saved run/?[2J/model.h5\n"));
+    assert_non_null(strstr(errors, "saved run/?[2J/model.h5\n"));
 }
 
 static void json_has_no_control_characters(void **state) {

@@ -84,10 +84,10 @@ static void differences_are_those_of_the_files(void **state) {
         assert_true(member(told, "scores", "rows") == 90);
         assert_true(member(told, "scores", "other_choices") <= 90);
         json_decref(told);
-        assert_non_null(strstr(err, "value: "));
-        assert_non_null(strstr(err, "weights change predictions by"));
-        assert_non_null(strstr(err, "of 90 rows have their largest number at another place"));
-        assert_non_null(strstr(err, "a sample takes"));
+        assert_non_null(strstr(errors, "value: "));
+        assert_non_null(strstr(errors, "weights change predictions by"));
+        assert_non_null(strstr(errors, "of 90 rows have their largest number at another place"));
+        assert_non_null(strstr(errors, "a sample takes"));
     }
 }
 
@@ -97,7 +97,7 @@ static void steps_limit_the_samples(void **state) {
     runs(
         "predict wide.json --data npz:d.npz --output bf16.npz --weights-format bf16 --batch-size 8 --steps 2 "
         "--verbose 0 --workers 2");
-    assert_string_equal(err, "");
+    assert_string_equal(errors, "");
     assert_true(distance("bf16.npz", "bf16.npz", "scores", 16) == 0);
 }
 

@@ -104,7 +104,7 @@ static void a_report_holds_the_run_and_loads_nothing(void **state) {
     (void)state;
     write_text("run/history.json", whole);
     runs("report run");
-    assert_string_equal(err, "wrote run/report.html\n");
+    assert_string_equal(errors, "wrote run/report.html\n");
     check_page("run/report.html", whole, "run");
     assert_int_equal(times(page, "src="), 0);
     assert_int_equal(times(page, "href"), 0);
@@ -179,7 +179,7 @@ static void runs_of_older_versions_are_reported(void **state) {
 static void fit_writes_a_report(void **state) {
     (void)state;
     runs(FIT "--epochs 2 --out fitted --verbose 0");
-    assert_string_equal(err, "");
+    assert_string_equal(errors, "");
     slurp("fitted/history.json", out);
     check_page("fitted/report.html", out, "fitted");
 }
@@ -196,8 +196,8 @@ static void the_record_of_the_command_is_shown(void **state) {
     json_decref(root);
     write_text("run/run.json", "{\"command\": ");
     runs("report run");
-    assert_non_null(strstr(err, "leat report: 'run/run.json' is damaged: expected a value in line 1"));
-    assert_non_null(strstr(err, "leat report: the report is written without 'run/run.json'"));
+    assert_non_null(strstr(errors, "leat report: 'run/run.json' is damaged: expected a value in line 1"));
+    assert_non_null(strstr(errors, "leat report: the report is written without 'run/run.json'"));
     check_page("run/report.html", whole, "run");
     root = embedded();
     assert_null(json_object_get(root, "record"));
@@ -265,12 +265,12 @@ static void a_fit_is_followed_to_its_end(void **state) {
     assert_int_equal(waitpid(fit, &status, 0), fit);
     assert_int_equal(WEXITSTATUS(status), 130);
     assert_int_equal(finish(follower), 0);
-    assert_non_null(strstr(err, "following 'live': open /"));
+    assert_non_null(strstr(errors, "following 'live': open /"));
     assert_non_null(
-        strstr(err, "live/report.html in a browser; Ctrl-C ends this command, but not the run\n"));
-    assert_non_null(strstr(err, " of 1000000: loss "));
-    assert_non_null(strstr(err, "the run has ended after "));
-    assert_non_null(strstr(err, ": it was interrupted: "));
+        strstr(errors, "live/report.html in a browser; Ctrl-C ends this command, but not the run\n"));
+    assert_non_null(strstr(errors, " of 1000000: loss "));
+    assert_non_null(strstr(errors, "the run has ended after "));
+    assert_non_null(strstr(errors, ": it was interrupted: "));
     expect_in_page("live/report.html", "\"reload_s\": 0, \"died\": false");
     expect_in_page("live/report.html", "\"state\": \"interrupted\"");
     (void)unlink(".fit");
@@ -290,9 +290,9 @@ static void the_page_changes_with_the_run(void **state) {
     assert_non_null(strstr(page, "\"reload_s\": 2"));
     close(lock); /* as the system does when the process is killed */
     assert_int_equal(finish(follower), 0);
-    assert_non_null(strstr(err, "epoch 1 of 9: loss 0.5\n"));
+    assert_non_null(strstr(errors, "epoch 1 of 9: loss 0.5\n"));
     assert_non_null(strstr(
-        err,
+        errors,
         "the run has ended after 2 epochs (loss 0.125): its process was killed; wrote run/report.html\n"));
     expect_in_page("run/report.html", "\"reload_s\": 0, \"died\": true");
     (void)unlink("run/lock");
@@ -309,7 +309,7 @@ static void a_signal_ends_the_following_only(void **state) {
         await("run/report.html", "\"reload_s\": 2");
         assert_int_equal(kill(follower, signals[i].number), 0);
         assert_int_equal(finish(follower), signals[i].code);
-        assert_non_null(strstr(err, "stopped following; the run goes on\n"));
+        assert_non_null(strstr(errors, "stopped following; the run goes on\n"));
         expect_in_page("run/report.html", "\"reload_s\": 0, \"died\": false");
         close(lock);
     }
@@ -330,7 +330,7 @@ static void a_run_that_has_ended_is_not_followed(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
         write_text("run/history.json", cases[i].history);
         runs("report run --follow");
-        assert_string_equal(err, cases[i].says);
+        assert_string_equal(errors, cases[i].says);
         check_page("run/report.html", cases[i].history, "run");
     }
     /* A run without a lock file is dead if its numbers are older than a minute. */
@@ -338,7 +338,7 @@ static void a_run_that_has_ended_is_not_followed(void **state) {
     struct timespec old[2] = {{.tv_sec = time(NULL) - 100}, {.tv_sec = time(NULL) - 100}};
     assert_int_equal(utimensat(AT_FDCWD, "run/history.json", old, 0), 0);
     runs("report run --follow");
-    assert_non_null(strstr(err, "its process was killed"));
+    assert_non_null(strstr(errors, "its process was killed"));
     runs("report run"); /* a report that is written once says so, too */
     expect_in_page("run/report.html", "\"reload_s\": 0, \"died\": true");
     refused("report run/history.json --follow", "--follow needs the folder");
@@ -369,8 +369,8 @@ static void a_full_disk_leaves_the_old_report(void **state) {
     write_text("run/report.html", "the old one");
     int status = system("trap '' XFSZ; ulimit -f 16; exec '" LEAT_COMMAND "' report run 2>.err");
     assert_int_equal(WEXITSTATUS(status), 1);
-    slurp(".err", err);
-    assert_non_null(strstr(err, "cannot write 'run/report.html': File too large"));
+    slurp(".err", errors);
+    assert_non_null(strstr(errors, "cannot write 'run/report.html': File too large"));
     slurp("run/report.html", page);
     assert_string_equal(page, "the old one");
     assert_int_equal(system("test $(ls run | wc -l) = 2"), 0);
@@ -395,7 +395,7 @@ static void damaged_numbers_are_told_with_their_place(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
         write_text("run/history.json", cases[i].text);
         fails("report run", cases[i].says);
-        assert_non_null(strstr(err, "leat report: 'run/history.json' is damaged: "));
+        assert_non_null(strstr(errors, "leat report: 'run/history.json' is damaged: "));
         assert_false(exists("run/report.html"));
     }
     FILE *file = fopen("run/history.json", "w");

@@ -251,9 +251,9 @@ static void the_checkpoint_before_a_damaged_one_is_taken(void **state) {
         else
             flip(STEP("06"));
         runs("fit --resume run --epochs 4 --verbose 2");
-        if (!strstr(err, "skipped a checkpoint: ") || !strstr(err, "step-000000000006.leat"))
-            fail_msg("%s", err);
-        if (!strstr(err, "continuing after step 3 ")) fail_msg("%s", err);
+        if (!strstr(errors, "skipped a checkpoint: ") || !strstr(errors, "step-000000000006.leat"))
+            fail_msg("%s", errors);
+        if (!strstr(errors, "continuing after step 3 ")) fail_msg("%s", errors);
         expect_whole("run");
         remove_run();
     }
@@ -314,7 +314,7 @@ static void options_that_change_the_result_are_refused(void **state) {
         snprintf(name, sizeof name, "%.*s", (int)strcspn(others[i], " "), others[i]);
         snprintf(says, sizeof says, "leat fit: %s", name);
         refused(line, says);
-        if (!strstr(err, "would change the result of the run")) fail_msg("%s: %s", line, err);
+        if (!strstr(errors, "would change the result of the run")) fail_msg("%s: %s", line, errors);
     }
     runs("fit --resume run --epochs 4 --seed 3 --threads 1 --workers 0"); /* the seed is that of the run */
     expect_whole("run");
@@ -363,7 +363,7 @@ static void a_run_survives_files_that_cannot_be_written(void **state) {
     static const char *const said[] = {"Epoch 4/4", "checkpoint was not written",
                                        "/run/model.h5': File too large"};
     for (size_t i = 0; i < sizeof said / sizeof *said; ++i)
-        if (!strstr(err, said[i])) fail_msg("expected '%s': %s", said[i], err);
+        if (!strstr(errors, said[i])) fail_msg("expected '%s': %s", said[i], errors);
     assert_false(exists("run/model.h5"));
     runs("fit --resume run");
     expect_whole("run");
@@ -378,7 +378,7 @@ static void a_full_disk_leaves_a_run_that_can_be_resumed(void **state) {
         skip();
     }
     int code = run(QUIET "--epochs 4 --out small/run");
-    bool saved = exists("small/run/model.h5"), state_saved = strstr(err, "leat fit --resume small/run\n");
+    bool saved = exists("small/run/model.h5"), state_saved = strstr(errors, "leat fit --resume small/run\n");
     int grown = mount("tmpfs", "small", "tmpfs", MS_REMOUNT, "size=4m");
     int resumed = run("fit --resume small/run");
     int copied = system("cp -r small/run run");
@@ -446,7 +446,7 @@ static void a_loss_of_nan_ends_the_run_before_the_model_is_written(void **state)
     fails("fit small.json --train npz:run.npz --loss mse --no-shuffle --batch-size 30 --verbose 0 --epochs 4 "
           "--checkpoint-every 1 --out run",
           "the loss is not finite after step 3 of epoch 1");
-    assert_non_null(strstr(err, "the last checkpoint, after step "));
+    assert_non_null(strstr(errors, "the last checkpoint, after step "));
     assert_true(exists(STEP("01")) || exists(STEP("02")));
     assert_false(exists(STEP("03")) || exists("run/model.h5"));
     fails("fit --resume run", "the loss is not finite after step 3 of epoch 1");

@@ -33,7 +33,7 @@ static void expect_model(void) {
 static void with_batch_timeout_the_worker_is_replaced(void **state) {
     (void)state;
     pid_t worker, child = start_and_stop(LONG_FIT "--batch-timeout 1", &worker);
-    if (finish(child) != 0) fail_msg("%s", err);
+    if (finish(child) != 0) fail_msg("%s", errors);
     assert_int_not_equal(kill(worker, 0), 0);
     expect_model();
 }
@@ -51,7 +51,7 @@ static void without_batch_timeout_the_fit_waits_and_says_so(void **state) {
         fclose(file);
     }
     kill(worker, SIGCONT);
-    if (finish(child) != 0 || !strstr(err, name)) fail_msg("%s", err);
+    if (finish(child) != 0 || !strstr(errors, name)) fail_msg("%s", errors);
     expect_model();
 }
 
