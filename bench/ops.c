@@ -14,6 +14,7 @@
 #include "base/os/clock.h"
 #include "base/memory.h"
 #include "engine/backend.h"
+#include "engine/op_semantics/attention.h"
 #include "engine/op_semantics/geometry.h"
 #include "leat/rng.h"
 #include "backends/ref/ref.h"
@@ -157,6 +158,26 @@ typedef struct bench_case {
                                    ABSENT,           ABSENT,          ABSENT,        ABSENT,    ABSENT,      \
                                    DIMS(64, n, 320), DIMS(n, 64, 64), ABSENT,        ABSENT},                \
             2.0 * n * 64 * 256 * (64 + 72), 1 | 16 | 32                                                      \
+    }
+
+/* Of n samples with t steps; a mask is causal. */
+#define ATTENTION_OF(d, train)                                                                               \
+    {                                                                                                        \
+        .attention = {.scale = 1 / (0.125f * d), .training = train }                                         \
+    }
+#define ATTENTION_CASES(tag, n, t, h, d, mask)                                                               \
+    {"attention " tag " fwd",                                                                                \
+     LEATI_OP_ATTENTION,                                                                                     \
+     ATTENTION_OF(d, false),                                                                                 \
+     LEATI_ATTENTION_INPUTS,                                                                                 \
+     {DIMS(n, t, h, d), DIMS(n, t, h, d), DIMS(n, t, h, d), mask},                                           \
+     4.0 * n * h * t * t * d,                                                                                \
+     2},                                                                                                     \
+    {                                                                                                        \
+        "attention " tag " bwd", LEATI_OP_ATTENTION_BWD, ATTENTION_OF(d, true), LEATI_ATTENTION_BWD_INPUTS,  \
+            {DIMS(n, t, h, d), DIMS(n, t, h, d), DIMS(n, t, h, d), mask,                                     \
+             DIMS(n, t, h, d), DIMS(n, h, t),    DIMS(n, t, h, d)},                                          \
+            10.0 * n *h *t *t *d, 0                                                                          \
     }
 
 #define FUNCTION_CASES(tag, function, a_)                                                                    \
@@ -493,6 +514,11 @@ static const bench_case cases[] = {
      0,
      0},
     {"softmax_xent 64x1000", LEATI_OP_SOFTMAX_XENT, {0}, 2, {DIMS(64, 1000), DIMS(64, 1000)}, 0, 0},
+    ATTENTION_CASES("64x4x48, n 32", 32, 64, 4, 48, ABSENT),
+    ATTENTION_CASES("200x2x32, n 32", 32, 200, 2, 32, ABSENT),
+    ATTENTION_CASES("128x4x64, n 32, causal", 32, 128, 4, 64, DIMS(1, 128, 128)),
+    ATTENTION_CASES("1024x8x64, n 1", 1, 1024, 8, 64, ABSENT),
+    ATTENTION_CASES("64x4x48, n 1", 1, 64, 4, 48, ABSENT),
     {"argmax 64x1000", LEATI_OP_ARGMAX, {.argmax = {1}}, 1, {DIMS(64, 1000)}, 0, 0},
 };
 
@@ -553,6 +579,12 @@ static void time_kernel(const leati_kernel *kernel, void *const *args, void *scr
     *median = samples[count / 2];
 }
 
+/* Fills a mask (1, T, S): step t reads the steps up to t. */
+static void fill_causal(float *mask, const leati_desc *desc) {
+    for (int64_t i = 0; i < leati_desc_count(desc); i++)
+        mask[i] = i % desc->shape[2] <= i / desc->shape[2] ? 1.0f : 0.0f;
+}
+
 static buffers make_buffers(const leati_task *task, const leati_kernel *kernel, const leati_kernel *forward) {
     leat_rng rng = leat_rng_for(1, 2, 3);
     buffers b = {0};
@@ -563,6 +595,9 @@ static buffers make_buffers(const leati_task *task, const leati_kernel *kernel, 
         b.args[i] = filled(bytes, &rng);
         if (task->op == LEATI_OP_POOLING_BWD && i == 3 && bytes)
             memset(b.args[i], 0, bytes); /* the maximum is the first element of each window */
+        if ((task->op == LEATI_OP_ATTENTION || task->op == LEATI_OP_ATTENTION_BWD) &&
+            i == LEATI_ATTENTION_MASK)
+            fill_causal(b.args[i], &task->inputs[i]);
         b.read += bytes;
     }
     for (int i = 0; i < task->output_count; i++) {

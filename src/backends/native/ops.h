@@ -59,6 +59,8 @@
     X(RNN_BWD, rnn_bwd)                                                                                      \
     X(LSTM_CELL, lstm_cell)                                                                                  \
     X(LSTM_CELL_BWD, lstm_cell_bwd)                                                                          \
+    X(ATTENTION, attention)                                                                                  \
+    X(ATTENTION_BWD, attention_bwd)                                                                          \
     X(MOVING_AVERAGE, moving_average)                                                                        \
     X(UPDATE_SGD, update_sgd)                                                                                \
     X(UPDATE_RMSPROP, update_rmsprop)                                                                        \

@@ -232,11 +232,11 @@ LEATI_INLINE void philox(uint64_t key, uint64_t stream, uint64_t block, vu words
 }
 
 /* Sets factor[e] for the 4 LEATI_LANES elements of these blocks, in order: scale where the element is kept, else 0. */
-LEATI_INLINE void draw(const leati_range_job *job, uint64_t block, uint32_t threshold, float scale,
+LEATI_INLINE void draw(uint64_t key, uint64_t stream, uint64_t block, uint32_t threshold, float scale,
                        float factor[4 * LEATI_LANES]) {
     vu words[4];
     float by_word[4][LEATI_LANES];
-    philox(job->random.key, job->attrs->dropout.stream, block, words);
+    philox(key, stream, block, words);
     for (int w = 0; w < 4; w++)
         v_store(by_word[w], v_select((vi)(words[w] >= threshold), v_all(scale), v_all(0)));
     for (int i = 0; i < LEATI_LANES; i++)
@@ -250,7 +250,7 @@ static void dropout(const leati_range_job *job, int64_t first, int64_t last) {
     const float *src = job->in[0]; /* NULL: dst gets the factors themselves */
     float *dst = job->out[0];
     for (int64_t i = first; i < last; i += 4 * LEATI_LANES) {
-        draw(job, (uint64_t)(i / 4), threshold, scale, factor);
+        draw(job->random.key, job->attrs->dropout.stream, (uint64_t)(i / 4), threshold, scale, factor);
         for (int64_t j = 0; j < 4 * LEATI_LANES && i + j < last; j += LEATI_LANES) {
             vf f = v_load(factor + j), x = src ? v_load_part(src + i + j, last - i - j) : v_all(1);
             v_store_part(dst + i + j, v_select((vi)(f > v_all(0)), x * f, v_all(0)), last - i - j);

@@ -2,6 +2,8 @@
 /* The body of isa_*.c: all code that is compiled once per instruction set, and the table of its functions.  The
  * including file defines LEATI_ISA (the table's name), LEATI_ISA_NAME and LEATI_LANES; CMake compiles it with the
  * options of that instruction set. */
+#include "backends/native/attention/backward_tmpl.h"
+#include "backends/native/attention/forward_tmpl.h"
 #include "backends/native/norm/batch_norm_tmpl.h"
 #include "backends/native/conv/depthwise_tmpl.h"
 #include "backends/native/elementwise/gather_tmpl.h"
@@ -83,6 +85,8 @@ const leati_native_isa LEATI_ISA = {
     .rnn_unpack = rnn_unpack,
     .rnn_forward = rnn_forward,
     .rnn_backward = rnn_backward,
+    .attention_forward = attention_forward,
+    .attention_backward = attention_backward,
     .narrow_prepare_f32 = narrow_prepare_f32,
     .narrow_prepare_int16 = narrow_prepare_int16,
     .narrow_multiply_bf16 = narrow_multiply_bf16,

@@ -9,7 +9,7 @@
 #include "engine/op_semantics/geometry.h"
 #include "engine/op_semantics/op.h"
 
-/* Defined in the jobs.h of each family: elementwise/, matmul/, conv/, norm/, rnn/. */
+/* Defined in the jobs.h of each family: elementwise/, matmul/, conv/, norm/, rnn/, attention/. */
 typedef struct leati_range_job leati_range_job;
 typedef struct leati_product leati_product;
 typedef struct leati_matvec_job leati_matvec_job;
@@ -20,6 +20,7 @@ typedef struct leati_depthwise_job leati_depthwise_job;
 typedef struct leati_group_norm_job leati_group_norm_job;
 typedef struct leati_batch_norm_job leati_batch_norm_job;
 typedef struct leati_rnn_job leati_rnn_job;
+typedef struct leati_attention_job leati_attention_job;
 typedef struct leati_narrow_job leati_narrow_job; /* narrow/narrow.h */
 
 /* A loop of the job's op over the elements (or rows, or images) first to last - 1. */
@@ -82,6 +83,10 @@ typedef struct leati_native_isa {
                        float *to);
     void (*rnn_forward)(const leati_rnn_job *job);
     void (*rnn_backward)(const leati_rnn_job *job);
+
+    /* A part of a key head of a sample. */
+    void (*attention_forward)(const leati_attention_job *job);
+    void (*attention_backward)(const leati_attention_job *job);
 
     /* One row times weights in bf16 or int8: `prepare` and `multiply` of leati_narrow. */
     float (*narrow_prepare_f32)(const float *a, int64_t depth, void *to);
