@@ -200,7 +200,10 @@ void leati_conv_share(leati_conv_state *s, int64_t rows, int64_t max_rows) {
 }
 
 void leati_conv_memory(leati_conv_state *s, leati_kernel *kernel, size_t floats) {
-    const char *algorithm = s->size == 2 ? "winograd " : s->size == 4 ? "winograd 4x4 " : "";
+    const char *algorithm = s->size == 0                    ? ""
+                            : s->size == 2                  ? "winograd "
+                            : leati_winograd_is_line(&s->g) ? "winograd 4x1 "
+                                                            : "winograd 4x4 ";
     size_t weights = s->norm || s->transposed ? leati_conv_line(s->g.taps * s->g.channels * s->g.filters) : 0;
     s->buffer = leati_conv_line((int64_t)s->buffer);
     kernel->pack_bytes =
@@ -214,7 +217,7 @@ void leati_conv_memory(leati_conv_state *s, leati_kernel *kernel, size_t floats)
              (long long)s->g.filters, s->norm ? " norm " : " ", (double)(s->norm ? s->epsilon : 0));
     if (s->size)
         snprintf(kernel->layout, sizeof kernel->layout, "nhwc weights %d x panels of %d columns",
-                 (int)leati_winograd_elements(s->size), (int)s->isa->panel);
+                 (int)leati_winograd_elements(&s->g, s->size), (int)s->isa->panel);
     else
         snprintf(kernel->layout, sizeof kernel->layout, "nhwc weights panels of %d columns",
                  (int)s->isa->panel);

@@ -90,12 +90,12 @@ static inline size_t leati_conv_line(int64_t floats) {
     return (size_t)(floats + 15) / 16 * 16;
 }
 
-/* Returns the size of Winograd's tiles that costs least: 2 or 4.  A tile of size s has (s + 2)^2
- * elements, and the cost is elements * (tiles + weights_cost): weights_cost is what the weights of one element cost,
- * in units of the cost of one element of one tile. */
+/* Returns the size of Winograd's tiles that costs least, 2 or 4; 4 for a window of one axis.  A tile of size s has
+ * (s + 2)^2 elements, and the cost is elements * (tiles + weights_cost): weights_cost is what the weights of one
+ * element cost, in units of the cost of one element of one tile. */
 int64_t leati_winograd_size(const leati_geometry *g, int64_t weights_cost);
 
-/* True if Winograd's algorithm supports the convolution. */
-bool leati_winograd_fits(const leati_geometry *g, int64_t lanes);
+/* True if Winograd's algorithm supports the convolution, which sums over `channels` channels. */
+bool leati_winograd_fits(const leati_geometry *g, int64_t lanes, int64_t channels);
 
 #endif

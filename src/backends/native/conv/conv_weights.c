@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The gradient of a convolution with respect to its weights and bias, as matrix products: the source pixels under a
- * tap, transposed, times the gradient of the destination.  For 3x3 windows with stride 1 there is one product per
+ * tap, transposed, times the gradient of the destination.  Where Winograd's algorithm fits there is one product per
  * element of Winograd's tiles instead of one per tap.  Room: backends/native. */
 #include <stdio.h>
 #include <string.h>
@@ -22,6 +22,7 @@ enum {
     CHUNK = 8,             /* tiles, or channels, of a task */
     SHARES = 8,            /* shares at most of all tiles or pixels; each share has its own sums */
     SHARE_ELEMENTS = 4096, /* tiles times elements of a share at least */
+    SHARE_OF_LINES = 1024, /* the same for windows of one axis */
     SHARE_SUMS = 4096,     /* Winograd: with more channels times filters there is only one share */
     LINE = 16,             /* floats of a cache line */
     STEP = 8,         /* filters whose bias gradients are summed together; divides the filters of a panel */
@@ -248,13 +249,13 @@ static void add_step(const tile_block *p, int64_t at, float *sum) {
 /* Adds the block's pixels to the gradient with respect to the bias, for some filters. */
 static void add_bias(const tile_block *p, columns c) {
     const leati_geometry *g = &p->s->g;
-    int64_t size = p->s->size, across = leati_ceil_div(g->out[2], size),
-            down = leati_ceil_div(g->out[1], size);
+    int64_t size = p->s->size, height = leati_winograd_height(g, size);
+    int64_t across = leati_ceil_div(g->out[2], size), down = leati_ceil_div(g->out[1], height);
     for (int64_t j = c.from; j < c.to; j += STEP) {
         float sum[STEP] = {0};
         for (int64_t tile = p->first; tile < p->first + p->count; tile++) {
-            int64_t image = tile / across / down, y = tile / across % down * size, x = tile % across * size;
-            int64_t bottom = y + size < g->out[1] ? y + size : g->out[1];
+            int64_t image = tile / across / down, y = tile / across % down * height, x = tile % across * size;
+            int64_t bottom = y + height < g->out[1] ? y + height : g->out[1];
             int64_t wide = x + size < g->out[2] ? size : g->out[2] - x;
             for (; y < bottom; y++) {
                 int64_t at = ((image * g->out[1] + y) * g->out[2] + x) * g->filters + j;
@@ -326,6 +327,7 @@ static void finish_weights(void *of, int64_t task, int member) {
         add_sums(sums, sums + sums_of(s), (to - from) * filters, s->shares - 1, sums_of(s));
     }
     s->isa->winograd_weights_back(&(leati_winograd_weights){.size = s->size,
+                                                            .taps = s->g.taps,
                                                             .depth = channels,
                                                             .columns = filters,
                                                             .first = from,
@@ -365,17 +367,19 @@ static void share(weights_state *s, int64_t products) {
 static void use_winograd(weights_state *s, leati_kernel *kernel) {
     const leati_geometry *g = &s->g;
     s->size = leati_winograd_size(g, WEIGHTS_COST);
-    s->elements = leati_winograd_elements(s->size);
+    s->elements = leati_winograd_elements(g, s->size);
     int64_t bytes = s->elements * (g->channels + g->filters) * (int64_t)sizeof(float),
             all = leati_winograd_tiles(g, s->size);
     int64_t max_width = g->channels > g->filters ? g->channels : g->filters;
+    int64_t least = leati_winograd_is_line(g) ? SHARE_OF_LINES : SHARE_ELEMENTS;
     share(s, s->elements);
-    s->shares = g->channels * g->filters <= SHARE_SUMS ? all * s->elements / SHARE_ELEMENTS : 1;
+    s->shares = g->channels * g->filters <= SHARE_SUMS ? all * s->elements / least : 1;
     s->shares = s->shares > SHARES ? SHARES : s->shares > 0 ? s->shares : 1;
     s->tiles = s->shares > 1               ? THREAD_TILES / s->elements
                : MAX_BYTES / bytes < TILES ? MAX_BYTES / bytes
                                            : TILES;
     if (s->tiles < 32) s->tiles = 32;
+    all = leati_ceil_div(all, s->shares);
     s->tiles = leati_ceil_div(all, leati_ceil_div(all, s->tiles));
     s->buffer = s->elements * (s->tiles * (s->groups * s->group + g->filters) + 2 * (int64_t)LINE);
     int64_t floats = (int64_t)leati_conv_line(max_width) + s->shares * (sums_of(s) + g->filters) +
@@ -383,7 +387,10 @@ static void use_winograd(weights_state *s, leati_kernel *kernel) {
     kernel->scratch_bytes = (size_t)floats * sizeof(float);
     kernel->run = run_winograd;
     snprintf(kernel->implementation, sizeof kernel->implementation, "native winograd %s%s",
-             s->size == 4 ? "4x4 " : "", s->isa->name);
+             leati_winograd_is_line(g) ? "4x1 "
+             : s->size == 4            ? "4x4 "
+                                       : "",
+             s->isa->name);
 }
 
 /* Divides the work into shares of the pixels where the sums are small, so that no two threads read the same pixels;
@@ -436,8 +443,8 @@ static leat_status prepare(const leati_task *task, leati_kernel *kernel, bool wi
         reason_against(&g, isa, task->unused, LEATI_NATIVE_PREFERS_ONEDNN && !task->measured);
     bool bf16 = leati_conv_is_bf16(&task->inputs[0]);
     if (leati_conv_is_bf16(&task->inputs[1]) != bf16) reason = "an unsupported mix of bfloat16 and float32";
-    if (!reason && winograd && !leati_winograd_fits(&g, isa->lanes))
-        reason = "the kernel is not 3x3 with stride 1";
+    if (!reason && winograd && !leati_winograd_fits(&g, isa->lanes, g.channels))
+        reason = "the window is not 3x3, 3 or 5 with stride 1";
     if (reason) {
         snprintf(why, LEATI_REASON_BYTES, "%s", reason);
         return LEAT_OK;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* 3x3 convolutions with stride 1, and their gradients with respect to the source, by Winograd's F(2x2, 3x3) or
- * F(4x4, 3x3) (jobs.h).  A block of tiles goes through all three steps (transform, products, inverse transform)
- * while it is in the cache.  Room: backends/native. */
+/* Convolutions with stride 1 of 3x3 windows, and of 3 or 5 taps of one axis, and their gradients with respect to the
+ * source, by Winograd's F(2x2, 3x3), F(4x4, 3x3), F(4, 3) or F(4, 5) (jobs.h).  A block of tiles goes through all
+ * three steps (transform, products, inverse transform) while it is in the cache.  Room: backends/native. */
 #include <stdio.h>
 #include <string.h>
 
@@ -10,25 +10,31 @@
 #include "base/error.h"
 
 enum {
-    TILES = 48,      /* tiles of a block, for tiles of 2x2 pixels */
-    TILES_OF_4 = 24, /* tiles of a block, for tiles of 4x4 pixels */
-    LINE = 16,       /* floats of a cache line */
-    PACKED = 4,      /* channels whose weights one task packs */
+    TILES = 48,         /* tiles of a block, for tiles of 2x2 pixels */
+    TILES_OF_4 = 24,    /* tiles of a block, for tiles of 4x4 pixels */
+    TILES_OF_LINE = 48, /* tiles of a block, for tiles of 4 pixels of a line */
+    LINE = 16,          /* floats of a cache line */
+    PACKED = 4,         /* channels whose weights one task packs */
     WEIGHTS_COST =
         32, /* leati_winograd_size: transforming and reading the weights costs as much as 32 tiles */
-    MAX_CHANNELS = 512 /* sums over more channels are too inexact with F(4x4, 3x3), see docs/decisions/0132 */
+    MAX_CHANNELS = 512 /* sums over more channels are too inexact with tiles of 4, see docs/decisions/0132 */
 };
 
-bool leati_winograd_fits(const leati_geometry *g, int64_t lanes) {
+bool leati_winograd_fits(const leati_geometry *g, int64_t lanes, int64_t channels) {
     for (int i = 0; i < 3; i++)
-        if (g->stride[i] > 1 || g->dilation[i] > 1 || g->kernel[i] != (i ? 3 : 1)) return false;
-    return g->in[0] == 1 && g->out[0] == 1 && g->channels % lanes == 0 && g->channels >= 16;
+        if (g->stride[i] > 1 || g->dilation[i] > 1) return false;
+    if (g->kernel[0] != 1 || g->in[0] != 1 || g->out[0] != 1) return false;
+    if (g->channels % lanes != 0 || g->channels < 16) return false;
+    if (g->kernel[1] == 3) return g->kernel[2] == 3;
+    return g->kernel[1] == 1 && g->in[1] == g->out[1] && (g->kernel[2] == 3 || g->kernel[2] == 5) &&
+           channels <= MAX_CHANNELS;
 }
 
 int64_t leati_winograd_size(const leati_geometry *g, int64_t weights_cost) {
     int64_t cost[2];
+    if (leati_winograd_is_line(g)) return 4;
     for (int i = 0; i < 2; i++)
-        cost[i] = leati_winograd_elements(2 + 2 * i) * (leati_winograd_tiles(g, 2 + 2 * i) + weights_cost);
+        cost[i] = leati_winograd_elements(g, 2 + 2 * i) * (leati_winograd_tiles(g, 2 + 2 * i) + weights_cost);
     return cost[1] < cost[0] && g->channels <= MAX_CHANNELS ? 4 : 2;
 }
 
@@ -37,6 +43,7 @@ static void pack(void *of, int64_t task, int member) {
     int64_t channels = p->s->g.channels, from = task * PACKED, to = from + PACKED;
     (void)member;
     p->s->isa->winograd_weights(&(leati_winograd_weights){.size = p->s->size,
+                                                          .taps = p->s->g.taps,
                                                           .depth = channels,
                                                           .columns = p->s->g.filters,
                                                           .first = from,
@@ -50,7 +57,7 @@ static void compute(void *of, int64_t task, int member) {
     const leati_conv_state *s = r->s;
     const leati_geometry *g = &s->g;
     float *buffer = r->buffers + (size_t)member * s->buffer;
-    int64_t tiles = leati_winograd_tiles(g, s->size), elements = leati_winograd_elements(s->size);
+    int64_t tiles = leati_winograd_tiles(g, s->size), elements = leati_winograd_elements(g, s->size);
     int64_t panels = g->filters / s->isa->panel, part = task % s->parts;
     int64_t from = panels * part / s->parts * s->isa->panel,
             to = panels * (part + 1) / s->parts * s->isa->panel;
@@ -106,16 +113,18 @@ leat_status leati_native_conv_winograd(const leati_task *task, leati_kernel *ker
     leati_conv_state *s = NULL;
     leati_geometry g;
     LEATI_TRY(leati_conv_geometry(&g, task->op, task->attrs, task->inputs, err));
-    if (!leati_winograd_fits(&g, leati_native_isa_of()->lanes)) {
-        snprintf(why, LEATI_REASON_BYTES, "the kernel is not 3x3 with stride 1");
+    int64_t summed = task->op == LEATI_OP_CONV_BWD_DATA ? g.filters : g.channels;
+    if (!leati_winograd_fits(&g, leati_native_isa_of()->lanes, summed)) {
+        snprintf(why, LEATI_REASON_BYTES, "the window is not 3x3, 3 or 5 with stride 1");
         return LEAT_OK;
     }
     LEATI_TRY(leati_conv_begin(&s, task, true, kernel, why, err));
     if (!s) return LEAT_OK;
     int64_t channels = s->g.channels, filters = s->g.filters;
     s->size = leati_winograd_size(&s->g, WEIGHTS_COST);
-    int64_t elements = leati_winograd_elements(s->size);
-    leati_conv_share(s, leati_winograd_tiles(&s->g, s->size), s->size == 2 ? TILES : TILES_OF_4);
+    int64_t elements = leati_winograd_elements(&s->g, s->size);
+    int64_t tiles = leati_winograd_is_line(&s->g) ? TILES_OF_LINE : s->size == 2 ? TILES : TILES_OF_4;
+    leati_conv_share(s, leati_winograd_tiles(&s->g, s->size), tiles);
     s->buffer = leati_conv_line(channels) +
                 (size_t)(elements * (s->block * (channels + filters) + 2 * (int64_t)LINE));
     leati_conv_memory(s, kernel, (size_t)(elements * channels * filters));

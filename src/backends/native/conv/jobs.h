@@ -9,10 +9,13 @@
  * 2016).  A tile is `size` x `size` pixels of the destination, which depend on (size + 2)^2 pixels of the source.
  * Source, weights and destination are transformed into (size + 2)^2 elements per tile and channel; the convolution
  * is then one matrix product per element: 16 multiplications instead of 36, or 36 instead of 144.  Tiles are
- * numbered along a row, then the rows, then the images. */
+ * numbered along a row, then the rows, then the images.
+ *
+ * For windows of one axis with 3 or 5 taps, a tile is 4 pixels of a line: F(4, 3) and F(4, 5) have 6 multiplications
+ * instead of 12, and 8 instead of 20. */
 typedef struct leati_winograd {
     const leati_geometry *g;
-    int64_t size;        /* 2 or 4 */
+    int64_t size;        /* 2 or 4; 4 for windows of one axis */
     int64_t first, last; /* tiles */
     const void *image;   /* the image that is read */
     const float *zeros;  /* (channels of the image) */
@@ -29,19 +32,30 @@ typedef struct leati_winograd {
     void *dst;
 } leati_winograd;
 
-/* For rows first to last - 1 of the depth: transforms weights (9, depth, columns) into panels (element, columns /
+/* For rows first to last - 1 of the depth: transforms weights (taps, depth, columns) into panels (element, columns /
  * panel, depth, panel); or, for their gradient, transforms sums (element, depth, columns) back into weights. */
 typedef struct leati_winograd_weights {
-    int64_t size, depth, columns, first, last;
+    int64_t size, taps, depth, columns, first, last;
     float *weights, *packed;
 } leati_winograd_weights;
 
-static inline int64_t leati_winograd_elements(int64_t size) {
-    return (size + 2) * (size + 2);
+/* True for a window of one axis. */
+static inline bool leati_winograd_is_line(const leati_geometry *g) {
+    return g->kernel[1] == 1;
+}
+
+static inline int64_t leati_winograd_elements(const leati_geometry *g, int64_t size) {
+    return leati_winograd_is_line(g) ? size + g->kernel[2] - 1 : (size + 2) * (size + 2);
+}
+
+/* Returns the height of a tile, in pixels. */
+static inline int64_t leati_winograd_height(const leati_geometry *g, int64_t size) {
+    return leati_winograd_is_line(g) ? 1 : size;
 }
 
 static inline int64_t leati_winograd_tiles(const leati_geometry *g, int64_t size) {
-    return g->batch * ((g->out[1] + size - 1) / size) * ((g->out[2] + size - 1) / size);
+    int64_t height = leati_winograd_height(g, size);
+    return g->batch * ((g->out[1] + height - 1) / height) * ((g->out[2] + size - 1) / size);
 }
 
 /* A depthwise convolution with one filter per channel.  Forward, and for the gradient with respect to the source,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Winograd's F(2x2, 3x3) and F(4x4, 3x3), for the code that is compiled once per instruction set: transforms images
  * to the 16 or 36 elements of each tile and back, for the convolution (jobs.h) and, transposed, for its gradient
- * with respect to the weights. */
+ * with respect to the weights.  winograd_line_tmpl.h has the windows of one axis. */
 #ifndef LEATI_BACKENDS_NATIVE_CONV_WINOGRAD_TMPL_H
 #define LEATI_BACKENDS_NATIVE_CONV_WINOGRAD_TMPL_H
 
@@ -98,8 +98,9 @@ typedef struct tile_window {
 
 static tile_window winograd_window(const leati_winograd *w, int64_t tile) {
     const leati_geometry *g = w->g;
-    int64_t size = w->size, columns = (g->out[2] + size - 1) / size, rows = (g->out[1] + size - 1) / size;
-    return (tile_window){tile / columns / rows, tile / columns % rows * size, tile % columns * size};
+    int64_t size = w->size, height = leati_winograd_height(g, size);
+    int64_t columns = (g->out[2] + size - 1) / size, rows = (g->out[1] + height - 1) / height;
+    return (tile_window){tile / columns / rows, tile / columns % rows * height, tile % columns * size};
 }
 
 static int64_t pixel_of(const int64_t size[3], tile_window w, int64_t i, int64_t j) {
@@ -128,23 +129,22 @@ LEATI_INLINE float *transformed_at(const leati_winograd *w, int64_t tile, int64_
            channel % w->group;
 }
 
-/* Defines winograd_<name>(), which calls winograd_<name>_tile() for all tiles. */
+/* Defines square_<name>(), which calls square_<name>_tile() for all tiles. */
 #define EACH_TILE(name)                                                                                      \
-    static void winograd_##name(const leati_winograd *w) {                                                   \
+    static void square_##name(const leati_winograd *w) {                                                     \
         for (int64_t tile = w->first; tile < w->last; tile++)                                                \
             if (w->size == 2 && w->bf16)                                                                     \
-                winograd_##name##_tile(w, tile, 2, true);                                                    \
+                square_##name##_tile(w, tile, 2, true);                                                      \
             else if (w->size == 2)                                                                           \
-                winograd_##name##_tile(w, tile, 2, false);                                                   \
+                square_##name##_tile(w, tile, 2, false);                                                     \
             else if (w->bf16)                                                                                \
-                winograd_##name##_tile(w, tile, 4, true);                                                    \
+                square_##name##_tile(w, tile, 4, true);                                                      \
             else                                                                                             \
-                winograd_##name##_tile(w, tile, 4, false);                                                   \
+                square_##name##_tile(w, tile, 4, false);                                                     \
     }
 
 /* Computes B' d B of the tile's source pixels d, which reach one pixel beyond the tile on each side. */
-LEATI_INLINE void winograd_source_tile(const leati_winograd *w, int64_t tile, const int size,
-                                       const bool bf16) {
+LEATI_INLINE void square_source_tile(const leati_winograd *w, int64_t tile, const int size, const bool bf16) {
     const leati_geometry *g = w->g;
     const int side = size + 2;
     tile_window window = winograd_window(w, tile);
@@ -176,7 +176,7 @@ LEATI_INLINE void winograd_source_tile(const leati_winograd *w, int64_t tile, co
 EACH_TILE(source)
 
 /* Computes A y A' of the tile's pixels y of the destination's gradient. */
-LEATI_INLINE void winograd_diff_tile(const leati_winograd *w, int64_t tile, const int size, const bool bf16) {
+LEATI_INLINE void square_diff_tile(const leati_winograd *w, int64_t tile, const int size, const bool bf16) {
     const leati_geometry *g = w->g;
     const int side = size + 2;
     tile_window window = winograd_window(w, tile);
@@ -217,8 +217,8 @@ LEATI_INLINE void winograd_store(const leati_winograd *w, int64_t at, const bool
 }
 
 /* Computes A' m A plus bias and addend, applies the function, and stores the tile's pixels, for some filters. */
-LEATI_INLINE void winograd_result_tile(const leati_winograd *w, int64_t tile, const int size,
-                                       const bool calls, const bool bf16) {
+LEATI_INLINE void square_result_tile(const leati_winograd *w, int64_t tile, const int size, const bool calls,
+                                     const bool bf16) {
     const leati_geometry *g = w->g;
     const int side = size + 2;
     tile_window window = winograd_window(w, tile);
@@ -249,7 +249,7 @@ LEATI_INLINE void winograd_result_tile(const leati_winograd *w, int64_t tile, co
 
 #define RESULT(name, size, calls, bf16)                                                                      \
     static void winograd_result_##name(const leati_winograd *w, int64_t tile) {                              \
-        winograd_result_tile(w, tile, size, calls, bf16);                                                    \
+        square_result_tile(w, tile, size, calls, bf16);                                                      \
     }
 RESULT(2, 2, false, false)
 RESULT(2_narrow, 2, false, true)
@@ -261,7 +261,7 @@ RESULT(4_any, 4, true, false)
 RESULT(4_any_narrow, 4, true, true)
 #undef RESULT
 
-static void winograd_result(const leati_winograd *w) {
+static void square_result(const leati_winograd *w) {
     static void (*const results[2][2][2])(const leati_winograd *,
                                           int64_t) = {{{winograd_result_2, winograd_result_2_narrow},
                                                        {winograd_result_2_any, winograd_result_2_any_narrow}},
@@ -296,7 +296,7 @@ LEATI_INLINE void winograd_pack(const leati_winograd_weights *w, const int size)
         }
 }
 
-static void winograd_weights(const leati_winograd_weights *w) {
+static void square_weights(const leati_winograd_weights *w) {
     if (w->size == 2)
         winograd_pack(w, 2);
     else
@@ -324,7 +324,7 @@ LEATI_INLINE void winograd_unpack(const leati_winograd_weights *w, const int siz
     }
 }
 
-static void winograd_weights_back(const leati_winograd_weights *w) {
+static void square_weights_back(const leati_winograd_weights *w) {
     if (w->size == 2)
         winograd_unpack(w, 2);
     else

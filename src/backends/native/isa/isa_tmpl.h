@@ -18,7 +18,7 @@
 #include "backends/native/elementwise/softmax_tmpl.h"
 #include "backends/native/narrow/narrow_tmpl.h"
 #include "backends/native/simd/transpose_tmpl.h"
-#include "backends/native/conv/winograd_tmpl.h"
+#include "backends/native/conv/winograd_line_tmpl.h"
 #include "backends/native/simd/isa.h"
 
 const leati_native_isa LEATI_ISA = {
