@@ -268,6 +268,8 @@ static const bench_case cases[] = {
                    DIMS(3, 3, 4, 64), DIMS(512, 32, 32, 64), 2.0 * 512 * 1024 * 9 * 4 * 64),
     ANY_CONV_CASES("3x3 16->64 at 32, n 64", CUBE(2, 3, 1, 1, 1, 1), 1, SIDES(32, 32), DIMS(64, 32, 32, 16),
                    DIMS(3, 3, 16, 64), DIMS(64, 32, 32, 64), 2.0 * 64 * 1024 * 9 * 16 * 64),
+    ANY_CONV_CASES("3x3 32->48 at 28, n 16", CUBE(2, 3, 1, 1, 1, 1), 1, SIDES(28, 28), DIMS(16, 28, 28, 32),
+                   DIMS(3, 3, 32, 48), DIMS(16, 28, 28, 48), 2.0 * 16 * 784 * 9 * 32 * 48),
     {"patches 3x3 of 14x14x64, n 32", LEATI_OP_PATCHES, CONV(3), 1, {DIMS(32, 14, 14, 64)}, 0, 0},
     {"patches_bwd 3x3 of 14x14x64, n 32",
      LEATI_OP_PATCHES_BWD,

@@ -115,11 +115,12 @@ bool leati_conv_is_flat(const leati_geometry *g) {
     return g->taps == 1 && !has_padding(g) && !leati_conv_has_steps(g);
 }
 
-/* Products of single pixels may end with a part of a panel. */
+/* Products of single pixels may end with a part of a panel, and Winograd's with one of its two vectors. */
 static bool fills_panels(const leati_geometry *g, const leati_native_isa *isa, bool transposed,
                          bool winograd) {
     if (g->filters % isa->panel == 0) return true;
-    if (transposed || winograd || !leati_conv_is_flat(g)) return false;
+    if (winograd) return g->filters % isa->lanes == 0;
+    if (transposed || !leati_conv_is_flat(g)) return false;
     return leati_conv_is_dense(g) || (g->filters > isa->panel && g->filters % isa->lanes == 0);
 }
 

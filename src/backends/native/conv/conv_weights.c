@@ -246,7 +246,8 @@ static void add_step(const tile_block *p, int64_t at, float *sum) {
         for (int l = 0; l < STEP; l++) sum[l] += wide[l];
 }
 
-/* Adds the block's pixels to the gradient with respect to the bias, for some filters. */
+/* Adds the block's pixels to the gradient with respect to the bias, for some filters, where the threads share a block:
+ * otherwise the tiles' transform adds them. */
 static void add_bias(const tile_block *p, columns c) {
     const leati_geometry *g = &p->s->g;
     int64_t size = p->s->size, height = leati_winograd_height(g, size);
@@ -288,7 +289,7 @@ static void add_tiles(void *of, int64_t task, int member) {
                              .addend_row = g->filters};
     product.addend = p->first == p->begin ? NULL : product.c;
     s->isa->product(&product);
-    if (p->diff_bias && element == 0 && group == 0) add_bias(p, c);
+    if (p->diff_bias && !p->diff.sums && element == 0 && group == 0) add_bias(p, c);
 }
 
 /* Adds tiles p.first to last - 1, block by block. */
@@ -310,6 +311,7 @@ static void add_share(void *of, int64_t share, int member) {
     if (p.diff_bias) {
         p.diff_bias = p.sums + s->shares * sums_of(s) + share * s->g.filters;
         memset(p.diff_bias, 0, (size_t)s->g.filters * sizeof(float));
+        p.diff.sums = p.diff_bias;
     }
     p.sums += share * sums_of(s);
     p.first = all * share / s->shares;

@@ -58,9 +58,10 @@ static void compute(void *of, int64_t task, int member) {
     const leati_geometry *g = &s->g;
     float *buffer = r->buffers + (size_t)member * s->buffer;
     int64_t tiles = leati_winograd_tiles(g, s->size), elements = leati_winograd_elements(g, s->size);
-    int64_t panels = g->filters / s->isa->panel, part = task % s->parts;
+    int64_t panels = leati_ceil_div(g->filters, s->isa->panel), part = task % s->parts;
     int64_t from = panels * part / s->parts * s->isa->panel,
             to = panels * (part + 1) / s->parts * s->isa->panel;
+    if (to > g->filters) to = g->filters;
     leati_winograd w = {.g = g,
                         .size = s->size,
                         .first = task / s->parts * s->block,
@@ -77,7 +78,7 @@ static void compute(void *of, int64_t task, int member) {
     int64_t product_stride = s->block * (to - from) + LINE;
     for (int64_t element = 0; element < elements; element++) {
         leati_product p = {.a = w.transformed + element * w.element_stride,
-                           .b = r->packed + (element * g->filters + from) * g->channels,
+                           .b = r->packed + (element * panels * s->isa->panel + from) * g->channels,
                            .c = products + element * product_stride,
                            .rows = w.last - w.first,
                            .columns = to - from,
@@ -127,7 +128,8 @@ leat_status leati_native_conv_winograd(const leati_task *task, leati_kernel *ker
     leati_conv_share(s, leati_winograd_tiles(&s->g, s->size), tiles);
     s->buffer = leati_conv_line(channels) +
                 (size_t)(elements * (s->block * (channels + filters) + 2 * (int64_t)LINE));
-    leati_conv_memory(s, kernel, (size_t)(elements * channels * filters));
+    int64_t columns = leati_ceil_div(filters, s->isa->panel) * s->isa->panel;
+    leati_conv_memory(s, kernel, (size_t)(elements * channels * columns));
     kernel->run = run_winograd;
     return LEAT_OK;
 }

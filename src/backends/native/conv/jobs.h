@@ -30,6 +30,7 @@ typedef struct leati_winograd {
     const void *addend;
     const leati_eltwise *f;
     void *dst;
+    float *sums; /* winograd_diff: the tiles' pixels are added to it, filter by filter; may be NULL */
 } leati_winograd;
 
 /* For rows first to last - 1 of the depth: transforms weights (taps, depth, columns) into panels (element, columns /

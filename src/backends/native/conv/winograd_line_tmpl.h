@@ -129,6 +129,7 @@ LEATI_INLINE void line_diff_tile(const leati_winograd *w, int64_t tile, const in
         vf x[4], t[8];
         for (int j = 0; j < 4; j++) winograd_prefetch(at[j], ahead + c, bf16);
         for (int j = 0; j < 4; j++) x[j] = v_load_image(at[j], c, LEATI_LANES, bf16);
+        if (w->sums) v_store(w->sums + c, v_load(w->sums + c) + (x[0] + x[1]) + (x[2] + x[3]));
         if (taps == 5)
             diff_of_5(t, x);
         else
@@ -185,6 +186,7 @@ EACH_TILE(result)
 
 LEATI_INLINE void line_pack(const leati_winograd_weights *w, const int taps) {
     int64_t tap = w->depth * w->columns;
+    int64_t element = w->depth * ((w->columns + LEATI_PANEL - 1) / LEATI_PANEL * LEATI_PANEL);
     for (int64_t row = w->first; row < w->last; row++)
         for (int64_t c = 0; c < w->columns; c += LEATI_LANES) {
             const float *from = w->weights + row * w->columns + c;
@@ -195,7 +197,7 @@ LEATI_INLINE void line_pack(const leati_winograd_weights *w, const int taps) {
                 weights_of_5(y, x);
             else
                 weights_line(4, y, x);
-            for (int j = 0; j < 3 + taps; j++) v_store(to + j * tap, y[j]);
+            for (int j = 0; j < 3 + taps; j++) v_store(to + j * element, y[j]);
         }
 }
 

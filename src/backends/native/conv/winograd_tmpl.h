@@ -187,13 +187,15 @@ LEATI_INLINE void square_diff_tile(const leati_winograd *w, int64_t tile, const 
             at[i][j] = winograd_pixel(w, pixel_of(g->out, window, i, j), g->filters);
     for (int64_t c = 0; c < g->filters; c += LEATI_LANES) {
         float *to = transformed_at(w, tile, c);
-        vf d[4][6], x[4], t[6];
+        vf d[4][6], x[4], t[6], sum = {0};
 #pragma GCC unroll 4
         for (int i = 0; i < size; i++) {
             for (int j = 0; j < size; j++) winograd_prefetch(at[i][j], ahead + c, bf16);
             for (int j = 0; j < size; j++) x[j] = v_load_image(at[i][j], c, LEATI_LANES, bf16);
+            for (int j = 0; j < size; j++) sum += x[j];
             diff_line(size, d[i], x);
         }
+        if (w->sums) v_store(w->sums + c, v_load(w->sums + c) + sum);
 #pragma GCC unroll 6
         for (int j = 0; j < side; j++) {
             for (int i = 0; i < size; i++) x[i] = d[i][j];
@@ -277,6 +279,7 @@ static void square_result(const leati_winograd *w) {
 LEATI_INLINE void winograd_pack(const leati_winograd_weights *w, const int size) {
     const int side = size + 2;
     int64_t tap = w->depth * w->columns;
+    int64_t element = w->depth * ((w->columns + LEATI_PANEL - 1) / LEATI_PANEL * LEATI_PANEL);
     for (int64_t row = w->first; row < w->last; row++)
         for (int64_t c = 0; c < w->columns; c += LEATI_LANES) {
             const float *from = w->weights + row * w->columns + c;
@@ -291,7 +294,7 @@ LEATI_INLINE void winograd_pack(const leati_winograd_weights *w, const int size)
 #pragma GCC unroll 6
             for (int i = 0; i < side; i++) {
                 weights_line(size, y, t[i]);
-                for (int j = 0; j < side; j++) v_store(to + (side * i + j) * tap, y[j]);
+                for (int j = 0; j < side; j++) v_store(to + (side * i + j) * element, y[j]);
             }
         }
 }

@@ -27,9 +27,12 @@ LEATI_INLINE int is_clip(const leati_eltwise *f) {
 }
 
 /* Unrolled early, so that the accumulators that the loop indexes stay in registers throughout. */
-#define EACH(i, count) _Pragma("GCC unroll 6") for (int i = 0; i < count; i++)
+#define EACH(i, count) _Pragma("GCC unroll 12") for (int i = 0; i < count; i++)
 
 #define LINE_FLOATS 16
+
+#define PRODUCT_TALL                                                                                         \
+    12 /* rows of a tile of one vector, whose additions would otherwise wait for each other */
 
 /* Data that a tile prefetches per cache line of the depth: cache lines of the panels that are used next, and of the
  * next rows of a. */
@@ -42,7 +45,7 @@ typedef struct product_prefetch {
 /* Computes the tile of p at (row, column): `rows` rows of `vectors` vectors. */
 LEATI_INLINE void product_tile(const leati_product *p, int64_t row, int64_t column, product_prefetch prefetch,
                                const int rows, const int vectors) {
-    vf acc[LEATI_ROWS][PRODUCT_VECTORS];
+    vf acc[PRODUCT_TALL][PRODUCT_VECTORS];
     int64_t a_row = p->a_row, a_depth = p->a_depth, addend_row = p->addend_row, c_row = p->c_row;
     const float *a = p->a + row * a_row, *b = p->b + column / LEATI_PANEL * p->b_panel;
     float *c = p->c + row * c_row + column;
@@ -116,6 +119,27 @@ typedef void (*product_tile_of)(const leati_product *p, int64_t row, int64_t col
                                 product_prefetch prefetch);
 
 PRODUCT_TILES(1)
+PRODUCT_TILE(7, 1)
+PRODUCT_TILE(8, 1)
+PRODUCT_TILE(9, 1)
+PRODUCT_TILE(10, 1)
+PRODUCT_TILE(11, 1)
+PRODUCT_TILE(12, 1)
+static const product_tile_of product_tiles_tall[PRODUCT_TALL + 1] = {
+    NULL,
+    product_tile_1_1,
+    product_tile_2_1,
+    product_tile_3_1,
+    product_tile_4_1,
+    product_tile_5_1,
+    product_tile_6_1,
+    product_tile_7_1,
+    product_tile_8_1,
+    product_tile_9_1,
+    product_tile_10_1,
+    product_tile_11_1,
+    product_tile_12_1,
+};
 PRODUCT_TILES(2)
 #if PRODUCT_VECTORS == 4
 PRODUCT_TILES(4)
@@ -174,7 +198,21 @@ LEATI_INLINE void product_row(const leati_product *p, int64_t row, int64_t n, in
 #endif
     for (; column + LEATI_PANEL <= to; column += LEATI_PANEL, prefetch.rows = false)
         product_tiles_2[n](p, row, column, prefetch);
-    if (column < to) product_edge(p, row, column, n);
+    if (column + LEATI_LANES == to)
+        product_tiles_1[n](p, row, column, prefetch);
+    else if (column < to)
+        product_edge(p, row, column, n);
+}
+
+/* Computes the product where it has one vector of columns. */
+LEATI_INLINE void multiply_vector(const leati_product *p) {
+    int64_t blocks = (p->rows + PRODUCT_TALL - 1) / PRODUCT_TALL, size = p->rows / blocks;
+    int64_t larger = p->rows % blocks * (size + 1); /* rows in blocks that have one row more */
+    for (int64_t row = 0, n; row < p->rows; row += n) {
+        n = size + (row < larger);
+        product_tiles_tall[n](p, row, 0, (product_prefetch){0});
+    }
+    if (p->f && !is_clip(p->f)) apply_function_to_c(p);
 }
 
 /* Computes the product, one tile's width of columns at a time: these panels stay in the L1 cache for all rows, and
@@ -183,6 +221,10 @@ LEATI_INLINE void product_row(const leati_product *p, int64_t row, int64_t n, in
  * prefetches nothing, because its operand was packed just before.  Blocks of rows are as even as possible: 32 rows
  * are 6 6 5 5 5 5, not five times 6 and a 2. */
 static void multiply(const leati_product *p) {
+    if (p->columns == LEATI_LANES) {
+        multiply_vector(p);
+        return;
+    }
     bool fits_l2 = p->a_depth == 1 && p->columns * p->depth <= PRODUCT_L2_FLOATS;
     int64_t blocks = (p->rows + LEATI_ROWS - 1) / LEATI_ROWS, size = p->rows / blocks;
     int64_t larger = p->rows % blocks * (size + 1); /* rows in blocks that have one row more */
