@@ -82,6 +82,8 @@ const op_case cases_batch_norm[] = {
     NORM("layer norm of long rows, no beta", 2, 37, 1, OP_F32(2, 2, 37), OP_F32(37), OP_ABSENT),
     NORM("layer norm over two axes", 1, 12, 1, OP_F32(3, 3, 4), OP_F32(12), OP_F32(12)),
     NORM("layer norm of rows of 136", 1, 136, 1, OP_F32(5, 136), OP_F32(136), OP_F32(136)),
+    NORM("layer norm of 37 rows of 32", 1, 32, 1, OP_F32(37, 32), OP_F32(32), OP_F32(32)),
+    NORM("layer norm of 19 rows of 528, no gamma", 1, 528, 1, OP_F32(19, 528), OP_ABSENT, OP_F32(528)),
     NORM("layer norm of very long rows", 1, 1032, 1, OP_F32(2, 1032), OP_F32(1032), OP_F32(1032)),
     NORM("layer norm over two axes of 8 and 132", 1, 132, 1, OP_F32(2, 8, 132), OP_F32(132), OP_ABSENT),
     NORM("group norm of large groups", 1, 6, 2, OP_F32(2, 350, 6), OP_F32(6), OP_F32(6)),

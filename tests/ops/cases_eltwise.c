@@ -69,6 +69,7 @@ const op_case cases_eltwise[] = {CASE("relu", RELU, 0, INFINITY, 0, OP_SIGNED, 0
                                  FAR("log, least", LOG, 0, 1.2e-38, 3e-38),
                                  FAR("sigmoid", SIGMOID, 0, -120, 120),
                                  FAR("softplus", SOFTPLUS, 0, -120, 120),
+                                 FAR("gelu", GELU, 0, -20, 20),
                                  {.name = "eltwise of nothing",
                                   .op = LEATI_OP_ELTWISE,
                                   .attrs = {.eltwise = {.function = LEATI_FN_TANH}},

@@ -201,6 +201,61 @@ static void products(bench *b) {
     keep(b, relu(b, leati_add(b->graph, z, x)));
 }
 
+static void keep_gradients(bench *b, leati_value loss) {
+    leati_value wrt[16], diff[16];
+    int count = 0;
+    for (leati_value v = 0; v < leati_graph_value_count(b->graph); ++v)
+        if (leati_graph_value(b->graph, v)->storage == LEATI_IN_SLAB) wrt[count++] = v;
+    leat_error err = {0};
+    assert_int_equal(leati_graph_differentiate(b->graph, loss, count, wrt, diff, &err), LEAT_OK);
+    keep(b, loss);
+    for (int i = 0; i < count; ++i) keep(b, diff[i]);
+}
+
+static leati_value squares(bench *b, leati_value y) {
+    return leati_reduce_all(b->graph, LEATI_REDUCE_SUM, leati_mul(b->graph, y, y));
+}
+
+/* Multiplies the last axis of x by weights, as a Dense layer does: x is reshaped to rows and back. */
+static leati_value dense(bench *b, leati_value x, int64_t units) {
+    leati_desc desc = *leati_graph_desc(b->graph, x);
+    int64_t in = desc.shape[desc.rank - 1], rows = leati_desc_count(&desc) / in;
+    leati_value y = leati_matmul(b->graph, leati_reshape(b->graph, x, 2, (int64_t[]){rows, in}), false,
+                                 weight(b, SHAPE(in, units)), false, weight(b, SHAPE(units)));
+    desc.shape[desc.rank - 1] = units;
+    return leati_reshape(b->graph, y, desc.rank, desc.shape);
+}
+
+static leati_value gelu(bench *b, leati_value x) {
+    return leati_function_of(b->graph, x, LEATI_FN_GELU);
+}
+
+/* The two Dense layers of a transformer's block, for several widths: also more rows than a group has, and rows that end
+ * within a panel.  The last sum's addend is computed after the product. */
+static void perceptrons_of_blocks(bench *b) {
+    const int64_t rows[] = {3, 25, 110}, units[] = {40, 64, 100};
+    for (int i = 0; i < 3; ++i) {
+        leati_value x = input(b, SHAPE(2, rows[i], 20));
+        keep(b, leati_add(b->graph, x, dense(b, gelu(b, dense(b, x, units[i])), 20)));
+    }
+    leati_value x = input(b, SHAPE(2, 30, 20)), y = dense(b, x, 20);
+    keep(b, leati_add(b->graph, y, gelu(b, x)));
+}
+
+/* The value before the function is read by its gradient, so only the sum is fused. */
+static void perceptron_training(bench *b) {
+    leati_value x = input(b, SHAPE(3, 9, 20));
+    keep_gradients(b, squares(b, leati_add(b->graph, x, dense(b, gelu(b, dense(b, x, 40)), 20))));
+}
+
+/* A leading axis of 1 makes no stack of matrices. */
+static void product_of_one_matrix(bench *b) {
+    leati_value x = leati_reshape(b->graph, input(b, SHAPE(50, 24)), 3, (int64_t[]){1, 50, 24});
+    leati_value w = leati_reshape(b->graph, weight(b, SHAPE(24, 40)), 3, (int64_t[]){1, 24, 40});
+    leati_value y = leati_matmul(b->graph, x, false, w, false, LEATI_NONE);
+    keep_gradients(b, squares(b, relu(b, leati_reshape(b->graph, y, 4, (int64_t[]){5, 10, 5, 8}))));
+}
+
 static void preactivation(bench *b) {
     leati_value x = input(b, SHAPE(3, 6, 6, 16));
     leati_value y = convolve(b, relu(b, apply_norm(b, x, true, true)), 8, 3, 1, false);
@@ -244,21 +299,6 @@ static void padded(bench *b) {
     keep(b, relu(b, both)); /* another op reads the value: not fused */
 }
 
-static void keep_gradients(bench *b, leati_value loss) {
-    leati_value wrt[16], diff[16];
-    int count = 0;
-    for (leati_value v = 0; v < leati_graph_value_count(b->graph); ++v)
-        if (leati_graph_value(b->graph, v)->storage == LEATI_IN_SLAB) wrt[count++] = v;
-    leat_error err = {0};
-    assert_int_equal(leati_graph_differentiate(b->graph, loss, count, wrt, diff, &err), LEAT_OK);
-    keep(b, loss);
-    for (int i = 0; i < count; ++i) keep(b, diff[i]);
-}
-
-static leati_value squares(bench *b, leati_value y) {
-    return leati_reduce_all(b->graph, LEATI_REDUCE_SUM, leati_mul(b->graph, y, y));
-}
-
 static void training(bench *b) {
     leati_value x = input(b, SHAPE(4, 6, 6, 8)), shortcut = convolve(b, x, 8, 1, 1, false);
     leati_value y = relu(b, train_norm(b, convolve(b, x, 8, 3, 1, false)));
@@ -296,6 +336,15 @@ static const net nets[] = {
     {"separable block", separable_block, {"conv+norm+relu", "conv+norm+add"}, {2, 1}},
     {"odd channels", odd_channels, {NULL}, {0}},
     {"products", products, {"matmul+sigmoid", "matmul+add+relu"}, {1, 1}},
+    {"perceptrons of blocks",
+     perceptrons_of_blocks,
+     {"matmul+gelu", "matmul+add", "binary", "eltwise gelu"},
+     {3, 3, 1, 1}},
+    {"perceptron, training",
+     perceptron_training,
+     {"matmul+add", "eltwise gelu", "eltwise_bwd gelu"},
+     {1, 1, 1}},
+    {"product of one matrix", product_of_one_matrix, {"matmul+relu", "matmul"}, {1, 1}},
     {"preactivation", preactivation, {"batch_norm_apply+relu", "conv"}, {1, 1}},
     {"sums", sums, {"binary+softsign", "binary+relu", "binary+tanh"}, {1, 1, 1}},
     {"padded", padded, {"conv+norm+relu", "conv", "pad"}, {1, 3, 2}},

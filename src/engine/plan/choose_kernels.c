@@ -28,6 +28,34 @@ static leati_weights_format weights_format_of(const leati_plan *plan, const leat
     return stays ? plan->options.weights_format : LEATI_WEIGHTS_F32;
 }
 
+/* Returns how many leading axes of 1 a matrix has. */
+static int unit_axes(const leati_desc *desc) {
+    int axes = 0;
+    while (axes < desc->rank - 2 && desc->shape[axes] == 1) ++axes;
+    return axes == desc->rank - 2 ? axes : 0;
+}
+
+static void set_shape(leati_desc *desc, const leati_desc *as) {
+    desc->rank = as->rank;
+    memcpy(desc->shape, as->shape, sizeof desc->shape);
+}
+
+/* Describes a product as a backend computes it: without leading axes of 1, and with result and addend in the shape of
+ * the product, since fuse.c may have left out a reshape behind it. */
+static void describe_product(assignment *a, int input_count) {
+    int axes = unit_axes(&a->inputs[0]), rows = a->inputs[0].rank - axes - 2, columns = rows + 1;
+    for (int i = 0; i < 2 && axes > 0; ++i) {
+        a->inputs[i].rank -= axes;
+        memmove(a->inputs[i].shape, a->inputs[i].shape + axes, 2 * sizeof *a->inputs[i].shape);
+    }
+    leati_desc product = a->inputs[0];
+    product.shape[rows] = a->inputs[0].shape[a->attrs.matmul.transpose_a ? columns : rows];
+    product.shape[columns] = a->inputs[1].shape[a->attrs.matmul.transpose_b ? rows : columns];
+    set_shape(&a->outputs[0], &product);
+    if (a->attrs.post.kinds & LEATI_POST_ADD)
+        set_shape(&a->inputs[input_count - LEATI_POST_INPUTS + LEATI_POST_ADDEND], &product);
+}
+
 static void make_assignment(const leati_plan *plan, const leati_node *node, assignment *a) {
     *a = (assignment){.attrs = node->attrs};
     for (int i = 0; i < node->input_count; ++i) {
@@ -41,6 +69,7 @@ static void make_assignment(const leati_plan *plan, const leati_node *node, assi
         a->outputs[i] = leati_plan_value(plan, node->outputs[i])->desc;
         if (!is_read(plan, node->outputs[i])) unused |= 1u << i;
     }
+    if (node->op == LEATI_OP_MATMUL) describe_product(a, node->input_count);
     bool deterministic = plan->options.deterministic;
     const leati_kernel *forward =
         node->forward >= 0 ? leati_kernel_inside(&plan->work[node->forward].kernel) : NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finds the nodes that may be fused into an op: a chain in which each node is the only reader of the output of the node
  * before it.  The chain has at most one of each, in this order: a normalisation with given statistics, an addition, a
- * function.  Room: engine. */
+ * function.  Reshapes between a product and its chain are left out.  Room: engine. */
 #include <assert.h>
 #include <stdio.h>
 #include "engine/plan/plan_private.h"
@@ -44,23 +44,46 @@ static leati_value addend_of(const leati_plan *plan, const leati_node *add, leat
     return a->dtype == b->dtype && leati_desc_same_shape(a, b) ? other : LEATI_INVALID;
 }
 
+static int32_t only_reader(const leati_plan *plan, leati_value value) {
+    const leati_location *place = &plan->place[value];
+    return place->readers == 1 && place->last_read < plan->node_count ? place->last_read : -1;
+}
+
+static bool is_reshape(const leati_plan *plan, int32_t n) {
+    const leati_node *node = n < 0 ? NULL : leati_plan_node(plan, n);
+    return node && node->op == LEATI_OP_RESHAPE &&
+           leati_plan_value(plan, node->inputs[0])->desc.dtype ==
+               leati_plan_value(plan, node->outputs[0])->desc.dtype;
+}
+
+/* Returns `value`, which node n computes, or the view of it that the chain reads: a layer that multiplies the last axis
+ * of a larger tensor reshapes the product's rows to the other axes.  On a device fuse_elementwise.c joins what follows
+ * the reshape. */
+static leati_value view_of(const leati_plan *plan, int32_t n, leati_value value) {
+    if (leati_plan_node(plan, n)->op != LEATI_OP_MATMUL || leati_plan_device(plan)) return value;
+    for (int32_t reader = only_reader(plan, value); is_reshape(plan, reader);
+         reader = only_reader(plan, value))
+        value = leati_plan_node(plan, reader)->outputs[0];
+    return value;
+}
+
 /* Returns the only node that reads `value`, if it can be fused into node n and its kind comes after those in `kinds`;
  * otherwise -1. */
 static int32_t next_link(const leati_plan *plan, int32_t n, leati_value value, uint32_t kinds) {
-    const leati_location *place = &plan->place[value];
-    if (place->readers != 1 || place->last_read < 0 || place->last_read >= plan->node_count) return -1;
-    const leati_node *reader = leati_plan_node(plan, place->last_read);
+    int32_t at = only_reader(plan, value);
+    if (at < 0) return -1;
+    const leati_node *reader = leati_plan_node(plan, at);
     uint32_t kind = kind_of(reader);
     if (!(kind & fusable(leati_plan_node(plan, n)->op)) || kind <= kinds) return -1;
     if (kind == LEATI_POST_NORM && plan->options.unfolded) return -1;
     if (kind == LEATI_POST_ADD) {
         leati_value other = addend_of(plan, reader, value);
-        return other >= 0 && is_available(plan, other, n, place->last_read) ? place->last_read : -1;
+        return other >= 0 && is_available(plan, other, n, at) ? at : -1;
     }
     if (reader->inputs[0] != value) return -1;
     for (int i = 1; i < reader->input_count; ++i)
-        if (!is_available(plan, reader->inputs[i], n, place->last_read)) return -1;
-    return place->last_read;
+        if (!is_available(plan, reader->inputs[i], n, at)) return -1;
+    return at;
 }
 
 /* Returns true if the node will be computed in advance (fold_constants.c), by a kernel of the host, in a plan of a
@@ -80,8 +103,10 @@ void leati_plan_chain(const leati_plan *plan, int32_t n, leati_chain *chain) {
     chain->length = 0;
     if (plan->options.unfused || !fusable(node->op) || is_folded_on_host(plan, node)) return;
     while (chain->length < LEATI_CHAIN_MAX) {
+        value = view_of(plan, n, value);
         int32_t next = next_link(plan, n, value, kinds);
         if (next < 0) return;
+        chain->reads[chain->length] = value;
         chain->nodes[chain->length++] = next;
         kinds |= kind_of(leati_plan_node(plan, next));
         value = leati_plan_node(plan, next)->outputs[0];
@@ -103,7 +128,7 @@ void leati_plan_fused(const leati_plan *plan, int32_t n, const leati_chain *chai
         out->attrs.post.kinds |= kind;
         reads = reads || kind != LEATI_POST_FUNCTION;
         if (kind == LEATI_POST_FUNCTION) out->attrs.post.function = link->attrs.eltwise;
-        if (kind == LEATI_POST_ADD) post[LEATI_POST_ADDEND] = addend_of(plan, link, out->outputs[0]);
+        if (kind == LEATI_POST_ADD) post[LEATI_POST_ADDEND] = addend_of(plan, link, chain->reads[k]);
         if (kind == LEATI_POST_NORM) {
             out->attrs.post.epsilon = link->attrs.batch_norm.epsilon;
             for (int i = LEATI_POST_GAMMA; i <= LEATI_POST_VARIANCE; ++i) post[i] = link->inputs[1 + i];
@@ -113,11 +138,21 @@ void leati_plan_fused(const leati_plan *plan, int32_t n, const leati_chain *chai
     if (reads) out->input_count += LEATI_POST_INPUTS;
 }
 
+/* Returns the node that computes the first input of node n, or -1. */
+static int32_t producer_before(const leati_plan *plan, int32_t n) {
+    return leati_plan_value(plan, leati_plan_node(plan, n)->inputs[0])->producer;
+}
+
 void leati_plan_fuse(leati_plan *plan, int32_t n, const leati_chain *chain, int length,
                      const leati_node *fused) {
+    for (int k = 0; k < length; ++k) {
+        plan->work[chain->nodes[k]].needed = false;
+        int32_t reshape = leati_plan_value(plan, chain->reads[k])->producer;
+        for (; is_reshape(plan, reshape); reshape = producer_before(plan, reshape))
+            plan->work[reshape].needed = false;
+    }
     *leati_graph_node_mutable(plan->graph, n) = *fused;
     leati_graph_value_mutable(plan->graph, fused->outputs[0])->producer = n;
-    for (int k = 0; k < length; ++k) plan->work[chain->nodes[k]].needed = false;
     leati_plan_count_readers(plan);
 }
 

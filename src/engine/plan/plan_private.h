@@ -222,6 +222,7 @@ bool leati_plan_is_written(const leati_plan *plan, leati_value value, int32_t fi
 typedef struct leati_chain {
     int length;
     int32_t nodes[LEATI_CHAIN_MAX];
+    leati_value reads[LEATI_CHAIN_MAX]; /* by node: the value before it in the chain, after reshapes */
 } leati_chain;
 void leati_plan_chain(const leati_plan *plan, int32_t n, leati_chain *chain);
 /* Sets *out to node n with the first `length` nodes of the chain fused into it; the graph does not change. */

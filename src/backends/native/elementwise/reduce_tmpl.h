@@ -6,18 +6,24 @@
 #include "backends/native/simd/function_tmpl.h"
 #include "backends/native/elementwise/jobs.h"
 
-/* Returns the sum of a row.  Stretches of 512 elements are summed in float vectors and added up in double, so that
- * a long row loses no more accuracy than a short one. */
+#define ROW_STRETCH 512 /* elements of a row that are summed in float */
+
+/* Returns a vector whose lanes add up to the sum of at most ROW_STRETCH elements. */
+LEATI_INLINE vf stretch_sum(const float *from, int64_t count) {
+    vf part[4] = {{0}};
+    int64_t j = 0;
+    for (; j + 4 * LEATI_LANES <= count; j += 4 * LEATI_LANES)
+        for (int k = 0; k < 4; k++) part[k] += v_load(from + j + k * LEATI_LANES);
+    for (; j < count; j += LEATI_LANES) part[0] += v_load_part(from + j, count - j);
+    return (part[0] + part[1]) + (part[2] + part[3]);
+}
+
+/* Returns the sum of a row.  Stretches are summed in float vectors and added up in double, so that a long row loses no
+ * more accuracy than a short one. */
 static double row_sum(const float *from, int64_t count) {
     double sum = 0;
-    for (int64_t i = 0; i < count; i += 512) {
-        int64_t end = count - i < 512 ? count : i + 512, j = i;
-        vf part[4] = {{0}};
-        for (; j + 4 * LEATI_LANES <= end; j += 4 * LEATI_LANES)
-            for (int k = 0; k < 4; k++) part[k] += v_load(from + j + k * LEATI_LANES);
-        for (; j < end; j += LEATI_LANES) part[0] += v_load_part(from + j, end - j);
-        sum += (double)v_sum((part[0] + part[1]) + (part[2] + part[3]));
-    }
+    for (int64_t i = 0; i < count; i += ROW_STRETCH)
+        sum += (double)v_sum(stretch_sum(from + i, count - i < ROW_STRETCH ? count - i : ROW_STRETCH));
     return sum;
 }
 

@@ -20,8 +20,8 @@
 #define PRODUCT_VECTORS 2
 #endif
 
-/* True for max(x, 0) and min(max(x, 0), b), which are applied in registers; other functions are applied to c
- * afterwards. */
+/* True for max(x, 0) and min(max(x, 0), b), which are applied in registers; other functions are applied to each block
+ * of c while it is in the L1 cache. */
 LEATI_INLINE int is_clip(const leati_eltwise *f) {
     return f->function == LEATI_FN_RELU && f->a == 0 && f->c == 0;
 }
@@ -151,16 +151,15 @@ static __attribute__((noinline)) vf call_function(const leati_eltwise *f, vf x) 
     return f_apply(f, x);
 }
 
-/* Applies the function to c where the tiles could not apply it. */
-static void apply_function_to_c(const leati_product *p) {
-    if (p->c_row == p->columns) {
-        map_function(p->f, p->c, p->c, p->rows * p->columns);
+/* Applies the function to a block of c, which the tiles could not do. */
+LEATI_INLINE void apply_function_to(const leati_product *p, int64_t row, int64_t rows, int64_t column,
+                                    int64_t columns) {
+    float *c = p->c + row * p->c_row + column;
+    if (p->c_row == columns) {
+        map_function(p->f, c, c, rows * columns);
         return;
     }
-    for (int64_t i = 0; i < p->rows; i++) {
-        float *row = p->c + i * p->c_row;
-        map_function(p->f, row, row, p->columns);
-    }
+    for (int64_t i = 0; i < rows; i++, c += p->c_row) map_function(p->f, c, c, columns);
 }
 
 /* Computes a tile with fewer columns than a panel, through a buffer. */
@@ -211,8 +210,8 @@ LEATI_INLINE void multiply_vector(const leati_product *p) {
     for (int64_t row = 0, n; row < p->rows; row += n) {
         n = size + (row < larger);
         product_tiles_tall[n](p, row, 0, (product_prefetch){0});
+        if (p->f && !is_clip(p->f)) apply_function_to(p, row, n, 0, p->columns);
     }
-    if (p->f && !is_clip(p->f)) apply_function_to_c(p);
 }
 
 /* Computes the product, one tile's width of columns at a time: these panels stay in the L1 cache for all rows, and
@@ -228,6 +227,7 @@ static void multiply(const leati_product *p) {
     bool fits_l2 = p->a_depth == 1 && p->columns * p->depth <= PRODUCT_L2_FLOATS;
     int64_t blocks = (p->rows + LEATI_ROWS - 1) / LEATI_ROWS, size = p->rows / blocks;
     int64_t larger = p->rows % blocks * (size + 1); /* rows in blocks that have one row more */
+    bool applies = p->f && !is_clip(p->f);
     int64_t step = fits_l2 ? p->columns : PRODUCT_VECTORS * LEATI_LANES;
     for (int64_t column = 0; column < p->columns; column += step) {
         int64_t to = column + step < p->columns ? column + step : p->columns;
@@ -238,9 +238,9 @@ static void multiply(const leati_product *p) {
         for (int64_t row = 0, n; row < p->rows; row += n, prefetch.b += share) {
             n = size + (row < larger);
             product_row(p, row, n, column, to, prefetch);
+            if (applies) apply_function_to(p, row, n, column, to - column);
         }
     }
-    if (p->f && !is_clip(p->f)) apply_function_to_c(p);
 }
 
 /* Packs columns first to last - 1 of b (k, ...), whose rows are b_row apart, into panels that lie panel_floats

@@ -9,6 +9,7 @@
 
 #include "backends/native/elementwise/reduce_tmpl.h"
 #include "backends/native/norm/jobs.h"
+#include "backends/native/simd/transpose_tmpl.h"
 
 /* sums (channels) += d; products (channels) += d (x - mean).  Where d is NULL it is x - mean itself; sums is then
  * not used. */
@@ -63,22 +64,54 @@ static void norm_moments(const leati_group_norm_job *job, const float *x, float 
     }
 }
 
+/* Returns a vector whose lanes add up to the sum of (x - mean)^2 over whole vectors, at most ROW_STRETCH elements. */
+LEATI_INLINE vf stretch_squares(const float *x, int64_t count, float mean) {
+    vf acc = {0};
+    for (int64_t j = 0; j + LEATI_LANES <= count; j += LEATI_LANES) {
+        vf centred = v_load(x + j) - mean;
+        acc += centred * centred;
+    }
+    return acc;
+}
+
+static float inverse_of(const leati_group_norm_job *job, double squares) {
+    return (float)(1 / sqrt(squares / (double)job->shape.channels + (double)job->epsilon));
+}
+
 /* Like norm_moments() for a row that is one group and one place: vectorized along the row. */
 static void norm_row_moments(const leati_group_norm_job *job, const float *x, float *mean, float *inverse) {
     int64_t count = job->shape.channels;
     double squares = 0, m = row_sum(x, count) / (double)count;
-    for (int64_t i = 0; i < count; i += 512) {
-        int64_t end = count - i < 512 ? count : i + 512, j = i;
-        vf acc = {0};
-        for (; j + LEATI_LANES <= end; j += LEATI_LANES) {
-            vf centred = v_load(x + j) - (float)m;
-            acc += centred * centred;
-        }
-        squares += (double)v_sum(acc);
+    for (int64_t i = 0; i < count; i += ROW_STRETCH) {
+        int64_t end = count - i < ROW_STRETCH ? count : i + ROW_STRETCH, j = end - (end - i) % LEATI_LANES;
+        squares += (double)v_sum(stretch_squares(x + i, end - i, (float)m));
         for (; j < end; j++) squares += ((double)x[j] - m) * ((double)x[j] - m);
     }
     *mean = (float)m;
-    *inverse = (float)(1 / sqrt(squares / (double)count + (double)job->epsilon));
+    *inverse = inverse_of(job, squares);
+}
+
+/* Computes the same moments for LEATI_LANES rows of whole vectors.  Most of a short row's time is spent on adding up
+ * lanes and on the root; here one vector has the sums of all rows. */
+static void norm_rows_moments(const leati_group_norm_job *job, const float *x, float *mean, float *inverse) {
+    int64_t count = job->shape.channels;
+    double sums[LEATI_LANES] = {0}, squares[LEATI_LANES] = {0};
+    float parts[LEATI_LANES][LEATI_LANES], totals[LEATI_LANES];
+    for (int64_t i = 0; i < count; i += ROW_STRETCH) {
+        int64_t size = count - i < ROW_STRETCH ? count - i : ROW_STRETCH;
+        for (int r = 0; r < LEATI_LANES; r++) v_store(parts[r], stretch_sum(x + r * count + i, size));
+        v_store(totals, v_sums(parts));
+        for (int r = 0; r < LEATI_LANES; r++) sums[r] += (double)totals[r];
+    }
+    for (int r = 0; r < LEATI_LANES; r++) mean[r] = (float)(sums[r] / (double)count);
+    for (int64_t i = 0; i < count; i += ROW_STRETCH) {
+        int64_t size = count - i < ROW_STRETCH ? count - i : ROW_STRETCH;
+        for (int r = 0; r < LEATI_LANES; r++)
+            v_store(parts[r], stretch_squares(x + r * count + i, size, mean[r]));
+        v_store(totals, v_sums(parts));
+        for (int r = 0; r < LEATI_LANES; r++) squares[r] += (double)totals[r];
+    }
+    for (int r = 0; r < LEATI_LANES; r++) inverse[r] = inverse_of(job, squares[r]);
 }
 
 static void norm_write(const leati_group_norm_job *job, const float *x, float *dst) {
@@ -113,18 +146,21 @@ static void norm_spread(const leati_group_norm_job *job, const float *mean, cons
 }
 
 static void group_norm_forward(const leati_group_norm_job *job, int64_t first, int64_t last) {
-    int64_t floats = job->shape.places * job->shape.channels, groups = job->shape.groups;
-    for (int64_t row = first; row < last; row++) {
+    int64_t floats = job->shape.places * job->shape.channels, groups = job->shape.groups, at_once;
+    bool plain = job->shape.places == 1 && groups == 1; /* a row is one group and one place */
+    for (int64_t row = first; row < last; row += at_once) {
         const float *x = job->src + row * floats;
         float *mean = job->mean + row * groups, *inverse = job->inverse + row * groups;
-        if (job->shape.places == 1 && groups == 1) {
-            norm_row_moments(job, x, mean, inverse);
-            norm_write_row(job, x, job->dst + row * floats, *mean, *inverse);
+        at_once = plain && floats % LEATI_LANES == 0 && last - row >= LEATI_LANES ? LEATI_LANES : 1;
+        if (!plain) {
+            norm_moments(job, x, mean, inverse);
+            norm_spread(job, mean, inverse);
+            norm_write(job, x, job->dst + row * floats);
             continue;
         }
-        norm_moments(job, x, mean, inverse);
-        norm_spread(job, mean, inverse);
-        norm_write(job, x, job->dst + row * floats);
+        (at_once > 1 ? norm_rows_moments : norm_row_moments)(job, x, mean, inverse);
+        for (int64_t i = 0; i < at_once; i++)
+            norm_write_row(job, x + i * floats, job->dst + (row + i) * floats, mean[i], inverse[i]);
     }
 }
 
@@ -141,13 +177,14 @@ static void norm_write_diff(const leati_group_norm_job *job, const float *x, con
         }
 }
 
-/* The gradient of a row that is one group and one place, vectorized along the row.  Its gradients with respect to
- * gamma and beta are added to float sums. */
-static void norm_backward_row(const leati_group_norm_job *job, int64_t row, float *diff_gamma_sums,
-                              float *diff_beta_sums) {
+/* The first loop of the gradient of a row that is one group and one place, vectorized along the row.  Adds the
+ * gradients with respect to gamma and beta to float sums, and stores vectors whose lanes add up to the sums of the
+ * scaled gradient, and of its product with the normalised row. */
+LEATI_INLINE void norm_backward_sums(const leati_group_norm_job *job, int64_t row, float *diff_gamma_sums,
+                                     float *diff_beta_sums, float *scaled_sum, float *product_sum) {
     int64_t count = job->shape.channels;
     const float *x = job->src + row * count, *d = job->diff_dst + row * count;
-    float *to = job->dst + row * count, mean = job->mean[row], inverse = job->inverse[row];
+    float mean = job->mean[row], inverse = job->inverse[row];
     vf sum = {0}, sum_y = {0};
     for (int64_t i = 0; i < count; i += LEATI_LANES) {
         int64_t left = count - i;
@@ -158,13 +195,32 @@ static void norm_backward_row(const leati_group_norm_job *job, int64_t row, floa
         v_store_part(diff_beta_sums + i, v_load_part(diff_beta_sums + i, left) + diff, left);
         v_store_part(diff_gamma_sums + i, v_load_part(diff_gamma_sums + i, left) + diff * y, left);
     }
-    float a = v_sum(sum) / (float)count, b = v_sum(sum_y) / (float)count;
+    v_store(scaled_sum, sum);
+    v_store(product_sum, sum_y);
+}
+
+LEATI_INLINE void norm_backward_write(const leati_group_norm_job *job, int64_t row, float a, float b) {
+    int64_t count = job->shape.channels;
+    const float *x = job->src + row * count, *d = job->diff_dst + row * count;
+    float *to = job->dst + row * count, mean = job->mean[row], inverse = job->inverse[row];
     for (int64_t i = 0; i < count; i += LEATI_LANES) {
         int64_t left = count - i;
         vf diff = v_load_part(d + i, left), y = (v_load_part(x + i, left) - mean) * inverse;
         vf scaled = job->gamma ? diff * v_load_part(job->gamma + i, left) : diff;
         v_store_part(to + i, inverse * (scaled - a - y * b), left);
     }
+}
+
+/* The gradient of at most LEATI_LANES rows, whose lanes are added up together. */
+static void norm_backward_some(const leati_group_norm_job *job, int64_t row, int64_t rows,
+                               float *diff_gamma_sums, float *diff_beta_sums) {
+    float parts[2][LEATI_LANES][LEATI_LANES] = {{{0}}}, a[LEATI_LANES], b[LEATI_LANES];
+    float count = (float)job->shape.channels;
+    for (int64_t r = 0; r < rows; r++)
+        norm_backward_sums(job, row + r, diff_gamma_sums, diff_beta_sums, parts[0][r], parts[1][r]);
+    v_store(a, v_sums(parts[0]) / count);
+    v_store(b, v_sums(parts[1]) / count);
+    for (int64_t r = 0; r < rows; r++) norm_backward_write(job, row + r, a[r], b[r]);
 }
 
 static void norm_backward_rows(const leati_group_norm_job *job, int64_t first, int64_t last) {
@@ -174,7 +230,9 @@ static void norm_backward_rows(const leati_group_norm_job *job, int64_t first, i
     for (int64_t row = first; row < last; row += FOLD_ROWS) {
         int64_t end = last - row < FOLD_ROWS ? last : row + FOLD_ROWS;
         memset(partial_gamma, 0, 2 * (size_t)count * sizeof *partial_gamma);
-        for (int64_t r = row; r < end; r++) norm_backward_row(job, r, partial_gamma, partial_beta);
+        for (int64_t r = row; r < end; r += LEATI_LANES)
+            norm_backward_some(job, r, end - r < LEATI_LANES ? end - r : LEATI_LANES, partial_gamma,
+                               partial_beta);
         for (int64_t c = 0; c < count; c++) {
             diff_gamma_sums[c] += (double)partial_gamma[c];
             diff_beta_sums[c] += (double)partial_beta[c];

@@ -10,9 +10,6 @@
 #define SELU_SCALE 1.0507009873554805f
 #define SELU_ALPHA 1.6732632423543772f
 
-#define SQRT_HALF   0.70710678118654752f
-#define NORMAL_PEAK 0.39894228040143268f /* 1 / sqrt(2 pi) */
-
 static vf lanes_of(const leati_eltwise *f, vf x, float (*function)(const leati_eltwise *f, float x)) {
     float lanes[LEATI_LANES];
     v_store(lanes, x);
@@ -41,7 +38,7 @@ LEATI_INLINE vf f_apply(const leati_eltwise *f, vf x) {
     case LEATI_FN_CLIP: return v_max(v_min(x, v_all(f->b)), v_all(f->a));
     case LEATI_FN_SQRT: return v_sqrt(x);
     case LEATI_FN_POW: return f->a == -0.5f ? 1.0f / v_sqrt(x) : lanes_of(f, x, leati_eltwise_at);
-    case LEATI_FN_GELU: return 0.5f * x * (1.0f + v_erf(x * SQRT_HALF));
+    case LEATI_FN_GELU: return v_gelu(x);
     case LEATI_FN_SILU: return x * v_sigmoid(x);
     case LEATI_FN_MISH: return x * v_tanh(v_softplus(x));
     case LEATI_FN_HARD_SWISH: return x * v_max(v_min(x * (1.0f / 6) + 0.5f, v_all(1)), v_all(0));
@@ -113,7 +110,7 @@ LEATI_INLINE vf f_slope_at(const leati_eltwise *f, vf x) {
     case LEATI_FN_POW: return f->a == -0.5f ? -0.5f / (x * v_sqrt(x)) : lanes_of(f, x, leati_slope_at);
     case LEATI_FN_LINEAR: return v_all(f->a);
     case LEATI_FN_CLIP: return v_select((vi)(x >= f->a) & (vi)(x <= f->b), one, zero);
-    case LEATI_FN_GELU: return 0.5f * (1.0f + v_erf(x * SQRT_HALF)) + x * NORMAL_PEAK * v_exp(-0.5f * x * x);
+    case LEATI_FN_GELU: return v_gelu_slope(x);
     case LEATI_FN_SILU: {
         vf s = v_sigmoid(x);
         return s * (1.0f + x * (1.0f - s));

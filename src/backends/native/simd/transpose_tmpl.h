@@ -35,4 +35,13 @@ static void transpose_square(float *to, int64_t to_step, const float *from, int6
     for (int i = 0; i < LEATI_LANES; i++) v_store(to + i * to_step, rows[i]);
 }
 
+/* Returns v_sum() of row r in lane r: the same additions in the same order. */
+LEATI_INLINE vf v_sums(const float rows[LEATI_LANES][LEATI_LANES]) {
+    float lanes[LEATI_LANES][LEATI_LANES];
+    vf sum = {0};
+    transpose_square(lanes[0], LEATI_LANES, rows[0], LEATI_LANES);
+    for (int i = 0; i < LEATI_LANES; i++) sum += v_load(lanes[i]);
+    return sum;
+}
+
 #endif
