@@ -81,6 +81,7 @@ static double in_double(const leati_eltwise *f, double x) {
     case LEATI_FN_ERF: return erf(x);
     case LEATI_FN_LOG1P: return log1p(x);
     case LEATI_FN_EXPM1: return expm1(x);
+    case LEATI_FN_GELU_TANH: return 0.5 * x * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
     case LEATI_FN_COUNT: break;
     }
     return NAN;

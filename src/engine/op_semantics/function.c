@@ -8,8 +8,9 @@
 #define SELU_SCALE 1.0507009873554805f
 #define SELU_ALPHA 1.6732632423543772f
 
-#define SQRT_HALF   0.70710678118654752
-#define NORMAL_PEAK 0.39894228040143268f /* 1 / sqrt(2 pi) */
+#define SQRT_HALF      0.70710678118654752
+#define SQRT_2_OVER_PI 0.79788456080286536
+#define NORMAL_PEAK    0.39894228040143268f /* 1 / sqrt(2 pi) */
 
 #define SLOPE_OF_ERF 1.1283791670955126f /* 2 / sqrt(pi): the derivative of erf at 0 */
 
@@ -24,6 +25,16 @@ static float softplus(float x) {
 static float clip(float x, float low, float high) {
     float below = x < high || isnan(x) ? x : high;
     return below > low || isnan(x) ? below : low;
+}
+
+/* gelu_tanh(x) / x = (1 + tanh t) / 2 = 1 / (1 + e^-2t) with t = sqrt(2 / pi) (x + 0.044715 x^3). */
+static double gelu_tanh_share(double x) {
+    return 1 / (1 + exp(-2 * SQRT_2_OVER_PI * (x + 0.044715 * x * x * x)));
+}
+
+static float gelu_tanh_slope(double x) {
+    double share = gelu_tanh_share(x), t_slope = SQRT_2_OVER_PI * (1 + 3 * 0.044715 * x * x);
+    return (float)(share + 2 * x * share * (1 - share) * t_slope);
 }
 
 float leati_eltwise_at(const leati_eltwise *f, float x) {
@@ -63,6 +74,7 @@ float leati_eltwise_at(const leati_eltwise *f, float x) {
     case LEATI_FN_ERF: return erff(x);
     case LEATI_FN_LOG1P: return log1pf(x);
     case LEATI_FN_EXPM1: return expm1f(x);
+    case LEATI_FN_GELU_TANH: return (float)((double)x * gelu_tanh_share((double)x));
     case LEATI_FN_COUNT: break;
     }
     return NAN;
@@ -111,6 +123,7 @@ float leati_slope_at(const leati_eltwise *f, float x) {
     case LEATI_FN_ERF: return SLOPE_OF_ERF * expf(-x * x);
     case LEATI_FN_LOG1P: return 1 / (1 + x);
     case LEATI_FN_EXPM1: return expf(x);
+    case LEATI_FN_GELU_TANH: return gelu_tanh_slope((double)x);
     case LEATI_FN_COUNT: break;
     }
     return NAN;

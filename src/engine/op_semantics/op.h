@@ -226,7 +226,8 @@ enum { LEATI_LSTM_GATES, LEATI_LSTM_H, LEATI_LSTM_C };
     X(ATANH, atanh, "artanh x", false)                                                                       \
     X(ERF, erf, "the error function", false)                                                                 \
     X(LOG1P, log1p, "log(1 + x)", false)                                                                     \
-    X(EXPM1, expm1, "e^x - 1", false)
+    X(EXPM1, expm1, "e^x - 1", false)                                                                        \
+    X(GELU_TANH, gelu_tanh, "x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2", false)
 
 typedef enum leati_function {
 #define LEATI_FUNCTION_ENUM(upper, lower, formula, dst) LEATI_FN_##upper,

@@ -46,6 +46,13 @@ static const char *gelu(leati_onnx *x, const char *name) {
     return with_number(x, "Mul", both, 0.5f);
 }
 
+/* x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2 */
+static const char *gelu_tanh(leati_onnx *x, const char *name) {
+    const char *factor = linear(x, leati_onnx_binary(x, "Mul", name, name), 0.044715f, 1);
+    const char *inner = with_number(x, "Mul", leati_onnx_binary(x, "Mul", name, factor), 0.7978845608028654f);
+    return leati_onnx_binary(x, "Mul", name, linear(x, leati_onnx_unary(x, "Tanh", inner), 0.5f, 0.5f));
+}
+
 static const char *hard_sigmoid(leati_onnx *x, const leati_eltwise *f, const char *name) {
     const leati_onnx_attr attrs[] = {LEATI_ATTR_FLOAT("alpha", f->a), LEATI_ATTR_FLOAT("beta", f->b),
                                      LEATI_ATTR_END};
@@ -90,6 +97,7 @@ const char *leati_onnx_function(leati_onnx *x, const leati_eltwise *f, const cha
     case LEATI_FN_ATANH: return leati_onnx_unary(x, "Atanh", name);
     case LEATI_FN_ERF: return leati_onnx_unary(x, "Erf", name);
     case LEATI_FN_LOG1P: return leati_onnx_unary(x, "Log", with_number(x, "Add", name, 1));
+    case LEATI_FN_GELU_TANH: return gelu_tanh(x, name);
     case LEATI_FN_EXPM1: return with_number(x, "Sub", leati_onnx_unary(x, "Exp", name), 1);
     case LEATI_FN_COUNT: break;
     }

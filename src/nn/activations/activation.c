@@ -99,10 +99,7 @@ static leati_value glu(leati_graph *g, leati_value x) {
 }
 
 leati_value leati_gelu_approximate(leati_graph *g, leati_value x) {
-    leati_value factor = leati_linear(g, leati_function_of(g, x, LEATI_FN_SQUARE), 0.044715f, 1);
-    leati_value inner = leati_linear(g, leati_mul(g, x, factor), 0.7978845608028654f, 0);
-    leati_value share = leati_linear(g, leati_function_of(g, inner, LEATI_FN_TANH), 0.5f, 0.5f);
-    return leati_mul(g, x, share);
+    return leati_function_of(g, x, LEATI_FN_GELU_TANH);
 }
 
 static const descriptor descriptors[LEATI_ACTIVATION_COUNT] = {

@@ -7,11 +7,12 @@
 #include "backends/cuda/kernels/common.cuh"
 #include "backends/cuda/kernels/functions.h"
 
-#define LEATI_SELU_SCALE   1.0507009873554805f
-#define LEATI_SELU_ALPHA   1.6732632423543772f
-#define LEATI_SQRT_HALF    0.70710678118654752f
-#define LEATI_NORMAL_PEAK  0.39894228040143268f /* 1 / sqrt(2 pi) */
-#define LEATI_SLOPE_OF_ERF 1.1283791670955126f  /* 2 / sqrt(pi) */
+#define LEATI_SELU_SCALE     1.0507009873554805f
+#define LEATI_SELU_ALPHA     1.6732632423543772f
+#define LEATI_SQRT_HALF      0.70710678118654752f
+#define LEATI_SQRT_2_OVER_PI 0.79788456080286536f
+#define LEATI_NORMAL_PEAK    0.39894228040143268f /* 1 / sqrt(2 pi) */
+#define LEATI_SLOPE_OF_ERF   1.1283791670955126f  /* 2 / sqrt(pi) */
 
 static __device__ __forceinline__ float leati_sigmoid(float x) {
     return 1.0f / (1.0f + expf(-x));
@@ -19,6 +20,16 @@ static __device__ __forceinline__ float leati_sigmoid(float x) {
 
 static __device__ __forceinline__ float leati_softplus(float x) {
     return (x > 0.0f ? x : 0.0f) + log1pf(expf(-fabsf(x)));
+}
+
+/* gelu_tanh(x) / x, and the derivative of gelu_tanh; gelu_tanh(x) is 0 where the share is 0. */
+static __device__ __forceinline__ float leati_gelu_tanh_share(float x) {
+    return leati_sigmoid(2.0f * LEATI_SQRT_2_OVER_PI * (x + 0.044715f * x * x * x));
+}
+
+static __device__ __forceinline__ float leati_gelu_tanh_slope(float x) {
+    float share = leati_gelu_tanh_share(x);
+    return share + 2.0f * x * share * (1.0f - share) * LEATI_SQRT_2_OVER_PI * (1.0f + 0.134145f * x * x);
 }
 
 static __device__ __forceinline__ float leati_clip(float x, float low, float high) {
@@ -74,6 +85,7 @@ static __device__ __forceinline__ void leati_functions_at(const leati_cuda_funct
     case LEATI_CUDA_ERF: LEATI_EACH(COUNT, erff(x));
     case LEATI_CUDA_LOG1P: LEATI_EACH(COUNT, log1pf(x));
     case LEATI_CUDA_EXPM1: LEATI_EACH(COUNT, expm1f(x));
+    case LEATI_CUDA_GELU_TANH: LEATI_EACH(COUNT, x * leati_gelu_tanh_share(x));
     default: LEATI_EACH(COUNT, x * NAN);
     }
 }
@@ -131,6 +143,7 @@ static __device__ __forceinline__ void leati_slopes_at(const leati_cuda_function
     case LEATI_CUDA_ERF: LEATI_EACH(COUNT, LEATI_SLOPE_OF_ERF * expf(-x * x));
     case LEATI_CUDA_LOG1P: LEATI_EACH(COUNT, 1.0f / (1.0f + x));
     case LEATI_CUDA_EXPM1: LEATI_EACH(COUNT, expf(x));
+    case LEATI_CUDA_GELU_TANH: LEATI_EACH(COUNT, leati_gelu_tanh_slope(x));
     default: LEATI_EACH(COUNT, x * NAN);
     }
 }

@@ -39,6 +39,7 @@ LEATI_INLINE vf f_apply(const leati_eltwise *f, vf x) {
     case LEATI_FN_SQRT: return v_sqrt(x);
     case LEATI_FN_POW: return f->a == -0.5f ? 1.0f / v_sqrt(x) : lanes_of(f, x, leati_eltwise_at);
     case LEATI_FN_GELU: return v_gelu(x);
+    case LEATI_FN_GELU_TANH: return x * v_gelu_tanh_share(x);
     case LEATI_FN_SILU: return x * v_sigmoid(x);
     case LEATI_FN_MISH: return x * v_tanh(v_softplus(x));
     case LEATI_FN_HARD_SWISH: return x * v_max(v_min(x * (1.0f / 6) + 0.5f, v_all(1)), v_all(0));
@@ -68,6 +69,7 @@ static void map_function(const leati_eltwise *function, const float *src, float 
         CASE(LEATI_FN_EXP);
         CASE(LEATI_FN_LOG);
         CASE(LEATI_FN_GELU);
+        CASE(LEATI_FN_GELU_TANH);
         CASE(LEATI_FN_SILU);
         CASE(LEATI_FN_HARD_SWISH);
     default: LOOP;
@@ -111,6 +113,10 @@ LEATI_INLINE vf f_slope_at(const leati_eltwise *f, vf x) {
     case LEATI_FN_LINEAR: return v_all(f->a);
     case LEATI_FN_CLIP: return v_select((vi)(x >= f->a) & (vi)(x <= f->b), one, zero);
     case LEATI_FN_GELU: return v_gelu_slope(x);
+    case LEATI_FN_GELU_TANH: {
+        vf s = v_gelu_tanh_share(x);
+        return s + x * s * (1.0f - s) * (x * x * (3 * 0.044715f * 1.5957691f) + 1.5957691f);
+    }
     case LEATI_FN_SILU: {
         vf s = v_sigmoid(x);
         return s * (1.0f + x * (1.0f - s));

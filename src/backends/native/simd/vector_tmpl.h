@@ -415,6 +415,13 @@ LEATI_INLINE vf v_gelu_slope(vf x) {
     return 0.5f + x * p * v_reciprocal(q);
 }
 
+/* Returns (1 + tanh t) / 2 = 1 / (1 + e^-2t) with t = sqrt(2 / pi) (x + 0.044715 x^3): the factor of x in gelu's
+ * approximation. */
+LEATI_INLINE vf v_gelu_tanh_share(vf x) {
+    vf twice = x * (x * x * (0.044715f * 1.5957691f) + 1.5957691f);
+    return v_reciprocal(1.0f + v_exp(-twice));
+}
+
 /* log(1 + e^x) = max(x, 0) + log(1 + u) with u = e^-|x| in (0, 1]; log(1 + u) = 2 artanh(u / (2 + u)) by its
  * series. */
 LEATI_INLINE vf v_softplus(vf x) {
