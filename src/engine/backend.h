@@ -131,7 +131,7 @@ typedef struct leati_implementation {
 
 #define LEATI_REASON_BYTES 96
 
-/* Several nodes that one kernel of a device computes.  There are four sorts.
+/* Several nodes that one kernel computes.  There are four sorts; a plan of the host has only products.
  * Element-wise ops of one shape (engine/plan/fuse_elementwise.c): ELTWISE, ELTWISE_BWD, BINARY of f32 or bf16, DROPOUT,
  * and CAST to f32 or bf16.  Their results have the shape of `whole`; the operands of BINARY may be broadcast to it.
  * Moving averages (engine/plan/fuse_averages.c): MOVING_AVERAGE, whose operands are its state and its value, and before
@@ -160,8 +160,9 @@ typedef struct leati_group {
     leati_desc inputs[LEATI_GROUP_INPUTS];
     leati_desc outputs[LEATI_GROUP_OUTPUTS]; /* output 0 is the last member's result */
     leati_desc whole;                        /* of element-wise ops */
-    bool deterministic;                      /* as in leati_task; of products */
-    leati_device *device;
+    bool deterministic;                      /* as in leati_task; of products, like the number of threads */
+    int threads;
+    leati_device *device; /* NULL: the host */
 } leati_group;
 
 typedef struct leati_backend {

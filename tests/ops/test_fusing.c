@@ -248,6 +248,16 @@ static void perceptron_training(bench *b) {
     keep_gradients(b, squares(b, leati_add(b->graph, x, dense(b, gelu(b, dense(b, x, 40)), 20))));
 }
 
+/* One kernel computes the gradients with respect to weights and bias: several chunks of samples, and columns that end
+ * within a panel.  The gradients of few columns, and of the sum of all columns, are computed apart. */
+static void dense_training(bench *b) {
+    leati_value x = input(b, SHAPE(3, 250, 20)), few = weight(b, SHAPE(20, 2)), bias = weight(b, SHAPE(2));
+    leati_value y =
+        leati_matmul(b->graph, leati_reshape(b->graph, x, 2, (int64_t[]){750, 20}), false, few, false, bias);
+    leati_value loss = squares(b, leati_function_of(b->graph, dense(b, x, 100), LEATI_FN_TANH));
+    keep_gradients(b, leati_add(b->graph, loss, squares(b, y)));
+}
+
 /* A leading axis of 1 makes no stack of matrices. */
 static void product_of_one_matrix(bench *b) {
     leati_value x = leati_reshape(b->graph, input(b, SHAPE(50, 24)), 3, (int64_t[]){1, 50, 24});
@@ -344,6 +354,7 @@ static const net nets[] = {
      perceptron_training,
      {"matmul+add", "eltwise gelu", "eltwise_bwd gelu"},
      {1, 1, 1}},
+    {"dense layers, training", dense_training, {"reduce", "matmul+tanh", "matmul"}, {3, 1, 3}},
     {"product of one matrix", product_of_one_matrix, {"matmul+relu", "matmul"}, {1, 1}},
     {"preactivation", preactivation, {"batch_norm_apply+relu", "conv"}, {1, 1}},
     {"sums", sums, {"binary+softsign", "binary+relu", "binary+tanh"}, {1, 1, 1}},

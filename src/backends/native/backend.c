@@ -31,4 +31,5 @@ const leati_backend leati_backend_native = {
     .implementations = implementations,
     .count = sizeof implementations / sizeof implementations[0],
     .name_version = name_version,
+    .prepare_group = leati_native_prepare_group,
 };

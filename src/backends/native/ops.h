@@ -72,6 +72,8 @@
     X(UPDATE_LION, update_lion)
 
 /* MATMUL whose weights are kept in task->weights_format; kernel->run stays NULL if it does not serve the task. */
+leat_status leati_native_prepare_group(const leati_group *group, leati_kernel *kernel, char *why,
+                                       leat_error *err);
 leat_status leati_native_narrow_dense(const leati_task *task, leati_kernel *kernel, leat_error *err);
 
 #define LEATI_NATIVE_DECLARED(upper, lower)                                                                  \

@@ -119,8 +119,7 @@ static leat_status fail_refused(const leati_plan *plan, int32_t n, leat_error *e
                       leati_op_descriptor_of(node->op)->name, declined ? ": " : "", declined ? declined : "");
 }
 
-/* The backends whose kernels run where the plan's memory is. */
-static const leati_backend *const *backends_of(const leati_plan *plan) {
+const leati_backend *const *leati_plan_backends(const leati_plan *plan) {
     const leati_device *device = leati_plan_device(plan);
     return device ? device->backends : plan->options.backends;
 }
@@ -185,7 +184,8 @@ static leat_status ask_for_chain(leati_plan *plan, const leati_backend *backend,
     LEATI_TRY(leati_plan_ask(backend, &task, &work->kernel, &work->declined, err));
     if (!work->kernel.run) return LEAT_OK;
     leati_plan_tune(plan, &node, &task, work);
-    if (widened) LEATI_TRY(leati_plan_make_f32_fallback(backends_of(plan), &a.task, &work->kernel, err));
+    if (widened)
+        LEATI_TRY(leati_plan_make_f32_fallback(leati_plan_backends(plan), &a.task, &work->kernel, err));
     if (length > 0) leati_plan_fuse(plan, n, chain, length, &node);
     return LEAT_OK;
 }
@@ -197,7 +197,7 @@ static leat_status choose(leati_plan *plan, int32_t n, leat_error *err) {
     leati_chain chain;
     leati_plan_chain(plan, n, &chain);
     for (int widened = 0; widened < 2; ++widened)
-        for (const leati_backend *const *backend = backends_of(plan); *backend && !work->kernel.run;
+        for (const leati_backend *const *backend = leati_plan_backends(plan); *backend && !work->kernel.run;
              ++backend)
             for (int length = chain.length; length >= 0 && !work->kernel.run; --length)
                 LEATI_TRY(ask_for_chain(plan, *backend, n, &chain, length, widened, err));

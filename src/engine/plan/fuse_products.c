@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Joins, in a plan of a device, a MATMUL of the backward pass of a Dense layer with its neighbour: the gradient with
+/* Joins a MATMUL of the backward pass of a Dense layer with its neighbour: the gradient with
  * respect to the input with the ELTWISE_BWD that reads it, and the gradient with respect to the weights with the REDUCE
  * that computes the gradient with respect to the bias; and a SOFTMAX_XENT with the multiplication of its gradient.  A
  * group runs where its first node was.  Room: engine. */
@@ -30,7 +30,8 @@ static bool is_free(const leati_plan *plan, int32_t n, leati_op op) {
 
 static bool is_product(const leati_plan *plan, int32_t n) {
     const leati_node *node = leati_plan_node(plan, n);
-    if (!is_free(plan, n, LEATI_OP_MATMUL) || node->inputs[0] == node->inputs[1]) return false;
+    if (!is_free(plan, n, LEATI_OP_MATMUL) || plan->work[n].measured || node->inputs[0] == node->inputs[1])
+        return false;
     for (int i = 2; i < node->input_count; ++i)
         if (node->inputs[i] >= 0) return false;
     return is_float(desc_of(plan, node->inputs[0])) && is_float(desc_of(plan, node->inputs[1]));
@@ -76,8 +77,10 @@ static int32_t sums_after(const leati_plan *plan, int32_t n) {
 
 static leati_joined group_of(const leati_plan *plan, int32_t n) {
     const leati_node *node = leati_plan_node(plan, n);
-    leati_joined j = {
-        .group = {.deterministic = plan->options.deterministic, .device = leati_plan_device(plan)}};
+    bool deterministic = plan->options.deterministic;
+    leati_joined j = {.group = {.deterministic = deterministic,
+                                .threads = deterministic ? LEATI_FIXED_PARTS : plan->options.threads,
+                                .device = leati_plan_device(plan)}};
     leati_joined_input(plan, &j, node->inputs[0]);
     leati_joined_input(plan, &j, node->inputs[1]);
     return j;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Puts a group of nodes, which one kernel of a device computes, in the place of one of them, the last that the caller
+/* Puts a group of nodes, which one kernel computes, in the place of one of them, the last that the caller
  * names.  fuse_averages.c, fuse_products.c and fuse_elementwise.c find the groups.  Room: engine. */
 #include <string.h>
 
@@ -20,7 +20,7 @@ int32_t leati_joined_input(const leati_plan *plan, leati_joined *joined, leati_v
 
 static leat_status ask(const leati_plan *plan, const leati_group *group, leati_kernel *kernel,
                        leat_error *err) {
-    const leati_backend *const *backend = leati_plan_device(plan)->backends;
+    const leati_backend *const *backend = leati_plan_backends(plan);
     for (; *backend; ++backend) {
         char why[LEATI_REASON_BYTES] = "";
         if (!(*backend)->prepare_group) continue;

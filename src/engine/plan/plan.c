@@ -249,7 +249,7 @@ static leat_status compile(leati_plan *plan, leat_error *err) {
     LEATI_TRY(leati_plan_choose(plan, err));
     LEATI_TRY(leati_plan_fold(plan, err));
     if (leati_plan_device(plan)) LEATI_TRY(leati_plan_fuse_averages(plan, err));
-    if (leati_plan_device(plan)) LEATI_TRY(leati_plan_fuse_products(plan, err));
+    LEATI_TRY(leati_plan_fuse_products(plan, err));
     if (leati_plan_device(plan)) LEATI_TRY(leati_plan_fuse_elementwise(plan, err));
     leati_plan_alias(plan);
     LEATI_TRY(leati_plan_choose_rest(plan, err));

@@ -251,6 +251,8 @@ leat_status leati_plan_make_f32_fallback(const leati_backend *const *backends, c
                                          leati_kernel *kernel, leat_error *err);
 /* Returns the kernel inside a fallback kernel; any other kernel itself. */
 const leati_kernel *leati_kernel_inside(const leati_kernel *kernel);
+/* Returns the backends whose kernels run where the plan's memory is. */
+const leati_backend *const *leati_plan_backends(const leati_plan *plan);
 /* Asks the implementations of one backend.  kernel->run stays NULL if all of them refuse. */
 leat_status leati_plan_ask(const leati_backend *backend, const leati_task *task, leati_kernel *kernel,
                            leati_text *declined, leat_error *err);
@@ -264,8 +266,8 @@ double leati_plan_operations(const leati_plan *plan, const leati_node *node);
 /* Runs nodes that depend only on constants now, if their outputs are small, and makes the outputs constants. */
 leat_status leati_plan_fold(leati_plan *plan, leat_error *err);
 
-/* Join nodes, in a plan of a device whose backends can compute several in one kernel: element-wise nodes of one shape;
- * moving averages; the products of a backward pass with their neighbours. */
+/* Join nodes, where backends can compute several in one kernel: in a plan of a device element-wise nodes of one shape,
+ * and moving averages; in all plans the products of a backward pass with their neighbours. */
 leat_status leati_plan_fuse_elementwise(leati_plan *plan, leat_error *err);
 leat_status leati_plan_fuse_averages(leati_plan *plan, leat_error *err);
 leat_status leati_plan_fuse_products(leati_plan *plan, leat_error *err);

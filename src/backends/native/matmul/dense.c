@@ -7,7 +7,10 @@
  * respect to weights is a sum over samples: each thread takes some of the samples, which it may have computed
  * itself and so finds in its cache.  Where the gradient has few columns, its transpose is computed instead.  The
  * chunks of the depth are added up in order, whichever thread computed them, so sums do not depend on the number of
- * threads. */
+ * threads.
+ *
+ * The gradient with respect to a bias is the sum of the rows of b: a group of the plan (LEATI_OP_REDUCE and this op)
+ * computes it while it packs b. */
 #include <stdio.h>
 #include <string.h>
 
@@ -22,7 +25,9 @@ enum {
     ROWS = 96, /* rows of a, which stay in the L2 cache while the panels change */
     /* depth of a chunk: a panel's part stays in the L1 cache, and so many columns of a transposed a are copied at a
      * time */
-    DEPTH = 256
+    DEPTH = 256,
+    MAX_PANEL = 32,
+    SUM_ROWS = 64 /* rows of b whose sums are float, beyond which they are double */
 };
 #define MAX_PACKED_BYTES 33554432 /* bytes of b at most that are packed as a whole */
 #define MAX_PARTIAL_SUMS 1048576  /* floats at most of partial sums over chunks */
@@ -41,11 +46,12 @@ typedef struct dense_state {
      * made of samples. */
     bool packs_whole;
     leati_eltwise f;
-    int threads, bias, addend, dst; /* indices of arguments; -1: absent */
-    int64_t chunks;                 /* chunks of the depth */
+    int threads, bias, addend, dst, sums; /* indices of arguments; -1: absent */
+    int64_t chunks;                       /* chunks of the depth */
     /* numbers of ranges of chunks, of rows, of columns; a task is one of each */
     int64_t spans, blocks, parts;
     int64_t left, right; /* floats of a and of b that each thread packs at a time */
+    int64_t odd;         /* 1: the floats before the sums in scratch are odd in number; else 0 */
 } dense_state;
 
 typedef struct dense_run {
@@ -55,7 +61,8 @@ typedef struct dense_run {
     float *packed;       /* b, where s->packs_whole */
     float *partial_sums; /* (chunks after the first span, m, n) */
     float *buffers, *dst;
-    bool pack; /* each task packs its own columns of b */
+    double *chunk_sums; /* (chunks, n), of the rows of b, where s->sums is there */
+    bool pack;          /* each task packs its own columns of b */
 } dense_run;
 
 /* The rows and columns of c that one task computes. */
@@ -85,6 +92,24 @@ static void pack_depth(const dense_run *r, int64_t column, int64_t columns, int6
         s->isa->pack_transposed(r->b + column * s->k + from, s->k, depth, 0, columns, packed, floats);
     else
         s->isa->pack_columns(r->b + from * s->n + column, s->n, depth, 0, columns, packed, floats, NULL);
+}
+
+/* Packs like pack_depth(), and stores the sums of the rows in `sums` (n) at these columns. */
+static void pack_and_sum(const dense_run *r, int64_t column, int64_t columns, int64_t from, int64_t to,
+                         float *packed, double *sums) {
+    const dense_state *s = r->s;
+    int64_t panel = s->isa->panel, floats = (to - from) * panel;
+    for (int64_t j = 0; j < columns; j += panel, packed += floats) {
+        int64_t width = columns - j < panel ? columns - j : panel;
+        double *total = sums + column + j;
+        for (int64_t i = 0; i < width; i++) total[i] = 0;
+        for (int64_t k = from; k < to; k += SUM_ROWS) {
+            float part[MAX_PANEL] = {0};
+            s->isa->pack_columns(r->b + k * s->n + column + j, s->n, to - k < SUM_ROWS ? to - k : SUM_ROWS, 0,
+                                 width, packed + (k - from) * panel, floats, part);
+            for (int64_t i = 0; i < width; i++) total[i] += (double)part[i];
+        }
+    }
 }
 
 static void pack_panel(void *of, int64_t task, int member) {
@@ -143,6 +168,7 @@ static void compute(void *of, int64_t task, int member) {
     const dense_state *s = r->s;
     dense_area area = area_of(s, task);
     float *left = r->buffers + (s->left + s->right) * member, *right = left + s->left;
+    bool sums = s->sums >= 0 && task / s->parts % s->blocks == 0; /* the first rows of c */
     int64_t span = task / s->parts / s->blocks, first = first_chunk(s, span),
             chunks = first_chunk(s, span + 1) - first;
     int64_t groups = leati_ceil_div(area.rows, ROWS), panel = s->isa->panel;
@@ -152,7 +178,10 @@ static void compute(void *of, int64_t task, int member) {
                 group = s->packs_whole ? i / chunks : i % groups;
         int64_t k = s->k * chunk / s->chunks, to = s->k * (chunk + 1) / s->chunks;
         const float *b = s->packs_whole ? r->packed + area.column * s->k + k * panel : right;
-        if (!s->packs_whole && group == 0) pack_depth(r, area.column, area.columns, k, to, right);
+        if (!s->packs_whole && group == 0 && sums)
+            pack_and_sum(r, area.column, area.columns, k, to, right, r->chunk_sums + chunk * s->n);
+        else if (!s->packs_whole && group == 0)
+            pack_depth(r, area.column, area.columns, k, to, right);
         add_chunk(r, rows_of(area, group, groups), chunk, b, (s->packs_whole ? s->k : to - k) * panel, left);
     }
 }
@@ -175,6 +204,20 @@ static void finish(void *of, int64_t task, int member) {
     }
 }
 
+static void add_chunk_sums(const dense_run *r, float *sums) {
+    const dense_state *s = r->s;
+    for (int64_t j = 0; j < s->n; j++) {
+        double sum = 0;
+        for (int64_t chunk = 0; chunk < s->chunks; chunk++) sum += r->chunk_sums[chunk * s->n + j];
+        sums[j] = (float)sum;
+    }
+}
+
+/* Returns the floats of all partial sums of c, and of c itself where its transpose is computed. */
+static int64_t partial_floats(const dense_state *s) {
+    return (s->chunks - first_chunk(s, 1) + s->transposed) * s->m * s->n;
+}
+
 static leat_status run_dense(const leati_kernel *kernel, void *const *args, const leati_run *run,
                              leat_error *err) {
     const dense_state *s = kernel->state;
@@ -190,11 +233,13 @@ static leat_status run_dense(const leati_kernel *kernel, void *const *args, cons
     r.packed = run->pack ? run->pack : after_buffers;
     r.c = s->transposed ? after_buffers : r.dst;
     r.partial_sums = s->transposed ? after_buffers + s->m * s->n : after_buffers;
+    r.chunk_sums = (double *)(void *)(after_buffers + partial_floats(s) + s->odd);
     bool packs = s->packs_whole && !(run->pack && run->packed);
     r.pack = packs && s->blocks == 1;
     if (packs && !r.pack) leati_thread_pool_share(run->pool, s->threads, panels_of(s), pack_panel, &r);
     leati_thread_pool_share(run->pool, s->threads, s->spans * s->blocks * s->parts, compute, &r);
     if (s->spans > 1 || s->transposed) leati_thread_pool_share(run->pool, s->threads, s->threads, finish, &r);
+    if (s->sums >= 0) add_chunk_sums(&r, args[s->sums]);
     return LEAT_OK;
 }
 
@@ -235,9 +280,10 @@ static leat_status prepare(dense_state *s, const leati_task *task, leati_kernel 
     } else {
         s->right = depth * leati_ceil_div(panels_of(s), s->parts) * panel;
     }
-    kernel->scratch_bytes = (size_t)((s->left + s->right) * s->threads) * sizeof(float) + kernel->pack_bytes;
-    kernel->scratch_bytes +=
-        (size_t)((s->chunks - first_chunk(s, 1) + s->transposed) * s->m * s->n) * sizeof(float);
+    int64_t floats = (s->left + s->right) * s->threads + partial_floats(s);
+    s->odd = floats % 2;
+    kernel->scratch_bytes = (size_t)(floats + s->odd) * sizeof(float) + kernel->pack_bytes;
+    if (s->sums >= 0) kernel->scratch_bytes += (size_t)(s->chunks * s->n) * sizeof(double);
     kernel->state = s;
     kernel->destroy = leati_free;
     kernel->run = run_dense;
@@ -255,13 +301,9 @@ static void choose_transpose(dense_state *s) {
     s->n = rows;
 }
 
-leat_status leati_native_dense(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
-    const leati_desc *a = &task->inputs[0], *b = &task->inputs[1], *dst = &task->outputs[0];
+static leat_status make(const leati_task *task, int sums, leati_kernel *kernel, leat_error *err) {
+    const leati_desc *a = &task->inputs[0], *dst = &task->outputs[0];
     int op_inputs = leati_op_inputs(task);
-    if (dst->rank > 2 || leati_desc_count(a) == 0 || leati_desc_count(b) == 0) {
-        snprintf(why, LEATI_REASON_BYTES, dst->rank > 2 ? "a batch of matrices" : "an empty tensor");
-        return LEAT_OK;
-    }
     dense_state *s = leati_calloc(1, sizeof *s);
     if (!s) return leati_fail_memory(err, sizeof *s, "a matrix product");
     *s = (dense_state){.isa = leati_native_isa_of(),
@@ -271,10 +313,50 @@ leat_status leati_native_dense(const leati_task *task, leati_kernel *kernel, cha
                        .tb = task->attrs->matmul.transpose_b,
                        .has_f = task->attrs->post.kinds & LEATI_POST_FUNCTION,
                        .f = task->attrs->post.function,
-                       .dst = task->input_count};
+                       .dst = task->input_count,
+                       .sums = sums};
     s->k = a->shape[!s->ta];
     s->bias = op_inputs > 2 && task->inputs[2].rank >= 0 ? 2 : -1;
     s->addend = task->attrs->post.kinds & LEATI_POST_ADD ? op_inputs + LEATI_POST_ADDEND : -1;
-    choose_transpose(s);
+    if (sums < 0) choose_transpose(s);
     return prepare(s, task, kernel);
+}
+
+leat_status leati_native_dense(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
+    const leati_desc *a = &task->inputs[0], *b = &task->inputs[1];
+    if (task->outputs[0].rank <= 2 && leati_desc_count(a) > 0 && leati_desc_count(b) > 0)
+        return make(task, -1, kernel, err);
+    snprintf(why, LEATI_REASON_BYTES, task->outputs[0].rank > 2 ? "a batch of matrices" : "an empty tensor");
+    return LEAT_OK;
+}
+
+/* Takes the gradients of a Dense layer with respect to its weights and its bias. */
+leat_status leati_native_prepare_group(const leati_group *group, leati_kernel *kernel, char *why,
+                                       leat_error *err) {
+    const leati_task task = {.op = LEATI_OP_MATMUL,
+                             .attrs = group->members[1].attrs,
+                             .input_count = 2,
+                             .output_count = 1,
+                             .inputs = group->inputs,
+                             .outputs = group->outputs,
+                             .threads = group->threads,
+                             .deterministic = group->deterministic};
+    const leati_desc *a = &task.inputs[0], *b = &task.inputs[1];
+    bool floats = true;
+    for (int i = 0; i < 2; i++)
+        floats = floats && group->inputs[i].dtype == LEAT_F32 && group->outputs[i].dtype == LEAT_F32;
+    if (group->length != 2 || group->members[0].op != LEATI_OP_REDUCE || !floats ||
+        leati_desc_count(a) == 0 || leati_desc_count(b) == 0) {
+        snprintf(why, LEATI_REASON_BYTES, "not the gradients of weights and bias in f32");
+        return LEAT_OK;
+    }
+    if (2 * b->shape[1] <= leati_native_isa_of()->panel ||
+        leati_ceil_div(b->shape[0], DEPTH) * b->shape[1] > MAX_PARTIAL_SUMS) {
+        snprintf(why, LEATI_REASON_BYTES, "few columns, or many sums");
+        return LEAT_OK;
+    }
+    LEATI_TRY(make(&task, task.input_count + 1, kernel, err));
+    size_t length = strlen(kernel->implementation);
+    snprintf(kernel->implementation + length, sizeof kernel->implementation - length, ", 2 ops in one");
+    return LEAT_OK;
 }
