@@ -13,6 +13,8 @@
 enum {
     GROUP = 64,                /* channels at most that are the rows of one product */
     PIXELS = 256,              /* pixels that each thread packs and gathers at a time, in its L2 cache */
+    MAX_LINE_CHANNELS = 32,    /* channels of source lines at most that are used without gathering */
+    MIN_LINE_ROWS = 10,        /* taps of a line times channels at least */
     MIN_COLUMNS = 128,         /* columns from which gathering the left operand is worthwhile */
     MAX_COLUMNS = 512,         /* columns at most that stay in the L2 cache with the left operand */
     TAPS_SUMS = 80 * 1024,     /* floats of sums at most of each share of the pixels */
@@ -40,6 +42,8 @@ typedef struct weights_state {
     int64_t columns;        /* taps: columns of a column range at most */
     int64_t strips;         /* taps: ranges of (taps, groups) */
     int64_t bunch;          /* taps: taps at most that are the rows of one product, if there is one group */
+    int64_t lines;          /* taps: lines of the destination at a time; 0: pixels, not lines, are gathered */
+    int64_t line;           /* taps: floats of a source line with its padding */
     int64_t tiles;          /* Winograd: tiles of a block */
     int64_t size, elements; /* Winograd: side of a tile in pixels, and its elements */
     int64_t shares;         /* shares of all tiles or pixels, each with its own sums */
@@ -116,22 +120,74 @@ static void add_pixels(const taps_run *r, int64_t strip, columns c, int64_t firs
     }
 }
 
-/* One task: a share of the pixels, a column range and a range of (taps, groups). */
+/* Copies the source line under line `window` of the window, for one line of the destination, with its padding. */
+static void copy_line(const taps_run *r, int64_t line, int64_t window, float *to) {
+    const weights_state *s = r->s;
+    const leati_geometry *g = &s->g;
+    int64_t y = line % g->out[1] * g->stride[1] + window % g->kernel[1] * g->dilation[1] - g->pad_before[1];
+    int64_t z = line / g->out[1] % g->out[0] * g->stride[0] + window / g->kernel[1] * g->dilation[0] -
+                g->pad_before[0];
+    int64_t width = s->line / g->channels, before = g->pad_before[2] < width ? g->pad_before[2] : width;
+    int64_t last = before + g->in[2] < width ? before + g->in[2] : width;
+    if (y < 0 || y >= g->in[1] || z < 0 || z >= g->in[0]) last = before = 0;
+    int64_t pixel = ((line / g->out[1] / g->out[0] * g->in[0] + z) * g->in[1] + y) * g->in[2];
+    memset(to, 0, (size_t)(before * g->channels) * sizeof *to);
+    if (last > before)
+        memcpy(to + before * g->channels, (const float *)r->src + pixel * g->channels,
+               (size_t)((last - before) * g->channels) * sizeof *to);
+    memset(to + last * g->channels, 0, (size_t)((width - last) * g->channels) * sizeof *to);
+}
+
+/* Like add_pixels(), for whole lines of the destination.  The channels of all taps of a line of the window are
+ * neighbours in the source, so that they are the rows of one product, and nothing is gathered. */
+static void add_lines(const taps_run *r, int64_t strip, columns c, int64_t first, int64_t count, bool begins,
+                      float *buffer) {
+    const weights_state *s = r->s;
+    const leati_geometry *g = &s->g;
+    float *left = buffer + s->lines * g->out[2] * s->columns;
+    int64_t windows = g->kernel[0] * g->kernel[1], rows = g->kernel[2] * g->channels, width = c.to - c.from;
+    int64_t pixels = count * g->out[2], floats = pixels * s->isa->panel;
+    float *bias = strip == 0 && r->diff_bias ? r->diff_bias + c.from : NULL;
+    s->isa->pack_columns((const float *)r->diff_dst + first * g->out[2] * g->filters + c.from, g->filters,
+                         pixels, 0, width, buffer, floats, bias);
+    for (int64_t i = windows * strip / s->strips; i < windows * (strip + 1) / s->strips; i++) {
+        for (int64_t k = 0; k < count; k++) copy_line(r, first + k, i, left + k * s->line);
+        leati_product p = {.a = left,
+                           .a_row = 1,
+                           .a_depth = g->stride[2] * g->channels,
+                           .parts = count,
+                           .a_part = s->line,
+                           .b = buffer,
+                           .b_panel = floats,
+                           .c = r->diff_weights + i * rows * g->filters + c.from,
+                           .c_row = g->filters,
+                           .rows = rows,
+                           .columns = width,
+                           .depth = g->out[2],
+                           .addend_row = g->filters};
+        p.addend = begins ? NULL : p.c;
+        s->isa->product(&p);
+    }
+}
+
+/* One task: a share of the pixels (or lines), a column range and a range of (taps, groups). */
 static void add_taps(void *of, int64_t task, int member) {
     taps_run r = *(const taps_run *)of;
     const weights_state *s = r.s;
-    int64_t strip = task % s->strips, share = task / s->strips / s->parts, pixels = s->g.out_pixels;
+    int64_t strip = task % s->strips, share = task / s->strips / s->parts;
+    int64_t units = s->lines > 0 ? s->g.out_pixels / s->g.out[2] : s->g.out_pixels;
     columns c = columns_of(s, task / s->strips % s->parts, s->parts);
     if (share > 0) {
         r.diff_weights = r.sums + (share - 1) * sums_of_taps(s);
         if (r.diff_bias) r.diff_bias = r.diff_weights + sums_of_taps(s) - s->g.filters;
     }
     if (r.diff_bias && strip == 0) memset(r.diff_bias + c.from, 0, (size_t)(c.to - c.from) * sizeof(float));
-    int64_t first = pixels * share / s->shares, last = pixels * (share + 1) / s->shares;
-    int64_t chunks = leati_ceil_div(last - first, PIXELS);
+    int64_t first = units * share / s->shares, last = units * (share + 1) / s->shares;
+    int64_t chunks = leati_ceil_div(last - first, s->lines > 0 ? s->lines : PIXELS);
     for (int64_t i = 0; i < chunks; i++) {
         int64_t from = first + (last - first) * i / chunks, to = first + (last - first) * (i + 1) / chunks;
-        add_pixels(&r, strip, c, from, to - from, i == 0, r.buffers + member * s->buffer);
+        (s->lines > 0 ? add_lines : add_pixels)(&r, strip, c, from, to - from, i == 0,
+                                                r.buffers + member * s->buffer);
     }
 }
 
@@ -409,16 +465,29 @@ static void share_taps(weights_state *s) {
     if (s->parts < leati_ceil_div(g->filters, MAX_COLUMNS))
         s->parts = leati_ceil_div(g->filters, MAX_COLUMNS);
     s->strips = leati_ceil_div(wanted, s->parts);
-    if (s->strips > g->taps * s->groups) s->strips = g->taps * s->groups;
+    int64_t units = s->lines > 0 ? g->kernel[0] * g->kernel[1] : g->taps * s->groups;
+    if (s->strips > units) s->strips = units;
     if (s->parts * s->strips < wanted) s->parts = leati_ceil_div(wanted, s->strips);
     if (s->parts > panels) s->parts = panels;
     s->columns = leati_ceil_div(panels, s->parts) * panel;
 }
 
+/* Decides whether lines of the source are used as they are: where a window's line has several taps of few channels. */
+static void choose_lines(weights_state *s) {
+    const leati_geometry *g = &s->g;
+    if (s->bf16 || g->dilation[2] > 1 || g->kernel[2] == 1 || g->out[2] > PIXELS) return;
+    if (g->channels > MAX_LINE_CHANNELS || g->channels * g->kernel[2] < MIN_LINE_ROWS) return;
+    s->lines = PIXELS / g->out[2];
+    s->line = ((g->out[2] - 1) * g->stride[2] + g->kernel[2]) * g->channels;
+}
+
 static void use_taps(weights_state *s, leati_kernel *kernel) {
+    choose_lines(s);
     share_taps(s);
     s->bunch = s->groups == 1 && GROUP / s->group > 1 ? GROUP / s->group : 1;
-    s->buffer = PIXELS * (s->columns + s->bunch * s->group + LINE);
+    s->buffer = s->lines > 0 ? s->lines * (s->g.out[2] * s->columns + s->line)
+                             : PIXELS * (s->columns + s->bunch * s->group + LINE);
+    s->buffer = (int64_t)leati_conv_line(s->buffer);
     kernel->scratch_bytes =
         (size_t)((s->shares - 1) * sums_of_taps(s) + s->threads * s->buffer) * sizeof(float);
     kernel->run = run_taps;

@@ -11,12 +11,16 @@
 
 /* c (rows, columns) = f(a b + addend + bias).  Element (i, k) of a is a[i * a_row + k * a_depth].  b is packed in
  * panels of isa->panel columns, which lie b_panel floats apart; the last panel is padded with zeros.  addend (NULL:
- * 0) has rows addend_row apart and may be c. */
+ * 0) has rows addend_row apart and may be c.
+ *
+ * a may consist of `parts` parts of `depth` columns, which lie a_part floats apart; the rows of b continue from part to
+ * part. */
 typedef struct leati_product {
     const float *a, *b, *addend, *bias;
     float *c;
     int64_t rows, columns, depth, a_row, a_depth, b_panel, c_row, addend_row;
     const leati_eltwise *f; /* may be NULL */
+    int64_t parts, a_part;  /* parts: 0 stands for 1 */
 } leati_product;
 
 /* dst (n) = f(a (k) b + bias).  b is (k, n) row-major, or (n, k) where transposed; bias and f may be NULL. */

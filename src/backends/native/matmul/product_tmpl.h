@@ -47,7 +47,7 @@ LEATI_INLINE void product_tile(const leati_product *p, int64_t row, int64_t colu
                                const int rows, const int vectors) {
     vf acc[PRODUCT_TALL][PRODUCT_VECTORS];
     int64_t a_row = p->a_row, a_depth = p->a_depth, addend_row = p->addend_row, c_row = p->c_row;
-    const float *a = p->a + row * a_row, *b = p->b + column / LEATI_PANEL * p->b_panel;
+    const float *part = p->a + row * a_row, *b = p->b + column / LEATI_PANEL * p->b_panel;
     float *c = p->c + row * c_row + column;
     EACH (i, rows) {
         EACH (j, vectors) {
@@ -55,23 +55,27 @@ LEATI_INLINE void product_tile(const leati_product *p, int64_t row, int64_t colu
             acc[i][j] = (vf){0};
         }
     }
-    int64_t at_once = prefetch.rows || prefetch.lines > 0 ? LINE_FLOATS : p->depth;
-    for (int64_t k = p->depth, chunk; k > 0; k -= chunk) {
-        chunk = k < at_once ? k : at_once;
-        if (prefetch.rows)
-            EACH (i, rows) __builtin_prefetch(a + (rows + i) * a_row);
-        for (int line = 0; line < prefetch.lines; line++, prefetch.b += LINE_FLOATS)
-            EACH (j, PRODUCT_VECTORS / 2) __builtin_prefetch(prefetch.b + j * p->b_panel, 0, 2);
+    int64_t at_once = prefetch.rows || prefetch.lines > 0 ? LINE_FLOATS : p->depth, parts = p->parts;
+    do {
+        const float *a = part;
+        for (int64_t k = p->depth, chunk; k > 0; k -= chunk) {
+            chunk = k < at_once ? k : at_once;
+            if (prefetch.rows)
+                EACH (i, rows) __builtin_prefetch(a + (rows + i) * a_row);
+            for (int line = 0; line < prefetch.lines; line++, prefetch.b += LINE_FLOATS)
+                EACH (j, PRODUCT_VECTORS / 2) __builtin_prefetch(prefetch.b + j * p->b_panel, 0, 2);
 #pragma GCC unroll 4
-        for (int64_t n = chunk; n > 0; n--, a += a_depth, b += LEATI_PANEL) {
-            vf right[PRODUCT_VECTORS];
-            EACH (j, vectors) right[j] = v_load(b + j / 2 * p->b_panel + j % 2 * LEATI_LANES);
-            EACH (i, rows) {
-                vf left = v_all(a[i * a_row]);
-                EACH (j, vectors) acc[i][j] += left * right[j];
+            for (int64_t n = chunk; n > 0; n--, a += a_depth, b += LEATI_PANEL) {
+                vf right[PRODUCT_VECTORS];
+                EACH (j, vectors) right[j] = v_load(b + j / 2 * p->b_panel + j % 2 * LEATI_LANES);
+                EACH (i, rows) {
+                    vf left = v_all(a[i * a_row]);
+                    EACH (j, vectors) acc[i][j] += left * right[j];
+                }
             }
         }
-    }
+        part += p->a_part;
+    } while (--parts > 0);
     if (p->bias) {
         EACH (j, vectors) {
             vf bias = v_load(p->bias + column + j * LEATI_LANES);
@@ -171,6 +175,8 @@ static __attribute__((noinline)) void product_edge(const leati_product *p, int64
                        .a_row = p->a_row,
                        .a_depth = p->a_depth,
                        .depth = p->depth,
+                       .parts = p->parts,
+                       .a_part = p->a_part,
                        .b = p->b + column / LEATI_PANEL * p->b_panel,
                        .c = edge,
                        .c_row = LEATI_PANEL};
@@ -224,7 +230,8 @@ static void multiply(const leati_product *p) {
         multiply_vector(p);
         return;
     }
-    bool fits_l2 = p->a_depth == 1 && p->columns * p->depth <= PRODUCT_L2_FLOATS;
+    int64_t parts = p->parts > 1 ? p->parts : 1, depth = parts * p->depth;
+    bool fits_l2 = p->a_depth == 1 && p->columns * depth <= PRODUCT_L2_FLOATS;
     int64_t blocks = (p->rows + LEATI_ROWS - 1) / LEATI_ROWS, size = p->rows / blocks;
     int64_t larger = p->rows % blocks * (size + 1); /* rows in blocks that have one row more */
     bool applies = p->f && !is_clip(p->f);
@@ -232,9 +239,9 @@ static void multiply(const leati_product *p) {
     for (int64_t column = 0; column < p->columns; column += step) {
         int64_t to = column + step < p->columns ? column + step : p->columns;
         product_prefetch prefetch = {.b = p->b + to / LEATI_PANEL * p->b_panel, .rows = p->a_depth == 1};
-        if (prefetch.rows && !fits_l2 && (to < p->columns || p->b_panel == p->depth * LEATI_PANEL))
+        if (prefetch.rows && !fits_l2 && (to < p->columns || p->b_panel == depth * LEATI_PANEL))
             prefetch.lines = (int)((LEATI_PANEL + blocks - 1) / blocks);
-        int64_t share = prefetch.lines * ((p->depth + LINE_FLOATS - 1) / LINE_FLOATS) * LINE_FLOATS;
+        int64_t share = parts * prefetch.lines * ((p->depth + LINE_FLOATS - 1) / LINE_FLOATS) * LINE_FLOATS;
         for (int64_t row = 0, n; row < p->rows; row += n, prefetch.b += share) {
             n = size + (row < larger);
             product_row(p, row, n, column, to, prefetch);
