@@ -10,7 +10,10 @@
 #include "base/memory.h"
 #include "base/rng.h"
 
-#define WORK 40 /* operations that a weight costs beside its products */
+#define FETCHED_FLOATS                                                                                       \
+    (48 * 1024)  /* operands of a key head that are fetched into the L2 cache early, at most */
+#define TASKS 8  /* per thread, at most */
+#define WORK  40 /* operations that a weight costs beside its products */
 
 typedef struct attention_state {
     leati_attention_sizes sizes;
@@ -19,7 +22,8 @@ typedef struct attention_state {
     const leati_native_isa *isa;
     int threads;
     int64_t parts; /* of a key head of a sample */
-    bool backward;
+    int64_t tasks; /* each has consecutive parts */
+    bool backward, fetches;
 } attention_state;
 
 typedef struct attention_run {
@@ -28,16 +32,24 @@ typedef struct attention_run {
     float *scratch;
 } attention_run;
 
-/* Computes a part of a key head of a sample. */
-static void run_part(void *of, int64_t task, int member) {
+static int64_t parts_of_all_heads(const attention_state *s) {
+    return s->sizes.batch * s->sizes.key_heads * s->parts;
+}
+
+/* Computes some parts of key heads, one after the other. */
+static void run_parts(void *of, int64_t task, int member) {
     const attention_run *r = of;
     const attention_state *s = r->s;
+    const int64_t all = parts_of_all_heads(s), last = all * (task + 1) / s->tasks;
     leati_attention_job job = *r->job;
     job.scratch = r->scratch + member * s->layout.floats;
-    job.part = task % s->parts;
-    job.key_head = task / s->parts % s->sizes.key_heads;
-    job.sample = task / s->parts / s->sizes.key_heads;
-    (s->backward ? s->isa->attention_backward : s->isa->attention_forward)(&job);
+    for (int64_t i = all * task / s->tasks; i < last; i++) {
+        job.part = i % s->parts;
+        job.key_head = i / s->parts % s->sizes.key_heads;
+        job.sample = i / s->parts / s->sizes.key_heads;
+        job.goes_on = s->fetches && i + 1 < last;
+        (s->backward ? s->isa->attention_backward : s->isa->attention_forward)(&job);
+    }
 }
 
 static leat_status run(const leati_kernel *kernel, void *const *args, const leati_run *run, leat_error *err) {
@@ -68,18 +80,25 @@ static leat_status run(const leati_kernel *kernel, void *const *args, const leat
             job.log_sums = args[LEATI_ATTENTION_INPUTS + LEATI_ATTENTION_LOG_SUMS];
     }
     attention_run r = {.s = s, .job = &job, .scratch = run->scratch};
-    leati_thread_pool_share(run->pool, s->threads, s->sizes.batch * s->sizes.key_heads * s->parts, run_part,
-                            &r);
+    leati_thread_pool_share(run->pool, s->threads, s->tasks, run_parts, &r);
     return LEAT_OK;
 }
 
-/* Cuts key heads into parts where whole ones would leave threads idle.  Each part packs the keys and values. */
+/* Cuts key heads into parts where whole ones would leave threads idle.  Each part packs the keys and values.  A task
+ * has several parts where there are enough, since a part fetches the operands of the next one. */
 static void choose_parts(attention_state *s) {
     const int64_t heads = s->sizes.batch * s->sizes.key_heads,
                   blocks = s->layout.blocks * (s->sizes.heads / s->sizes.key_heads);
     s->parts = 1;
-    if (s->backward || heads % s->threads == 0 || heads >= 4 * s->threads) return;
-    s->parts = blocks < 1 ? 1 : blocks < s->threads ? blocks : s->threads;
+    if (!s->backward && heads % s->threads != 0 && heads < 4 * s->threads)
+        s->parts = blocks < 1 ? 1 : blocks < s->threads ? blocks : s->threads;
+    const int64_t share = s->sizes.heads / s->sizes.key_heads;
+    s->fetches = s->parts == 1 && s->sizes.keys * (s->sizes.depth + s->sizes.width) +
+                                          s->sizes.queries * share *
+                                              (s->sizes.depth + (s->backward ? 2 * s->sizes.width : 0)) <=
+                                      FETCHED_FLOATS;
+    s->tasks = parts_of_all_heads(s);
+    if (s->tasks > TASKS * s->threads) s->tasks = TASKS * s->threads;
 }
 
 static leat_status prepare(const leati_task *task, leati_kernel *kernel, bool backward, leat_error *err) {

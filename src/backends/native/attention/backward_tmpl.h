@@ -158,14 +158,17 @@ static void attention_backward(const leati_attention_job *job) {
     const leati_attention_layout *l = job->layout;
     const int64_t share = s->heads / s->key_heads;
     const float *k = job->k + key_place(job, s->depth), *v = job->v + key_place(job, s->width);
-    pack_across(k, s->key_heads * s->depth, s->keys, s->depth, attention_scratch(job, l->keys_across));
-    pack_across(v, s->key_heads * s->width, s->keys, s->width, attention_scratch(job, l->values));
+    pack_keys(job);
+    pack_across(v, s->key_heads * s->width, s->keys, s->width, 1, attention_scratch(job, l->values));
     pack_rows(k, s->key_heads * s->depth, s->keys, s->depth, attention_scratch(job, l->key_panels));
     clear_keys(job, job->diff_k, s->depth);
     clear_keys(job, job->diff_v, s->width);
     clear_lanes(job);
     for (int64_t i = 0; i < share * l->blocks; i++) {
-        attention_block b = {.job = job, .head = job->key_head * share + i / l->blocks};
+        attention_block b = {.job = job,
+                             .number = i,
+                             .count = share * l->blocks,
+                             .head = job->key_head * share + i / l->blocks};
         b.first = i % l->blocks * l->block_rows;
         b.rows = s->queries - b.first < l->block_rows ? s->queries - b.first : l->block_rows;
         find_keys(&b);

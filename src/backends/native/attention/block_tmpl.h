@@ -17,10 +17,11 @@ typedef struct attention_rows {
 
 typedef struct attention_block {
     const leati_attention_job *job;
+    int64_t number, count;       /* of the block among those of the job */
     int64_t head, first, rows;   /* queries first to first + rows - 1 */
     int64_t key_first, key_last; /* vectors of keys that count for any row */
     int tiles;
-    attention_rows tile[LEATI_ATTENTION_ROWS];
+    attention_rows tile[(LEATI_ATTENTION_ROWS + LEATI_ROWS - 1) / LEATI_ROWS];
 } attention_block;
 
 LEATI_INLINE float *attention_scratch(const leati_attention_job *job, int64_t offset) {
@@ -94,6 +95,33 @@ static void find_keys(attention_block *b) {
     }
 }
 
+/* Prefetches rows first to last - 1 of a matrix with `columns` columns. */
+LEATI_INLINE void prefetch_rows(const float *from, int64_t step, int64_t first, int64_t last,
+                                int64_t columns) {
+    for (int64_t i = first; i < last; i++)
+        for (int64_t j = 0; j < columns; j += 64 / (int64_t)sizeof(float))
+            __builtin_prefetch(from + i * step + j, 0, 2);
+}
+
+/* Prefetches share `share` of the block's `shares` shares of the operands of the next key head. */
+static void prefetch_next(const attention_block *b, int64_t share, int64_t shares) {
+    const leati_attention_job *job = b->job;
+    const leati_attention_sizes *s = &job->sizes;
+    const int64_t heads = s->heads / s->key_heads, number = b->number * shares + share,
+                  count = b->count * shares;
+    const int64_t key = s->keys * number / count, key_end = s->keys * (number + 1) / count,
+                  query = s->queries * number / count, query_end = s->queries * (number + 1) / count;
+    leati_attention_job next = *job;
+    if (++next.key_head == s->key_heads) next.key_head = 0, next.sample++;
+    const int64_t head = next.key_head * heads, place = next.sample * s->queries * s->heads + head;
+    prefetch_rows(job->k + key_place(&next, s->depth), s->key_heads * s->depth, key, key_end, s->depth);
+    prefetch_rows(job->v + key_place(&next, s->width), s->key_heads * s->width, key, key_end, s->width);
+    prefetch_rows(job->q + place * s->depth, s->heads * s->depth, query, query_end, heads * s->depth);
+    if (!job->diff_y) return;
+    prefetch_rows(job->diff_y + place * s->width, s->heads * s->width, query, query_end, heads * s->width);
+    prefetch_rows(job->saved_y + place * s->width, s->heads * s->width, query, query_end, heads * s->width);
+}
+
 /* Computes the tiles of a product (queries, keys), each for its own range of keys. */
 static void multiply_by_keys(const attention_block *b, const attention_product *p,
                              const attention_tile (*tiles)[LEATI_ROWS + 1]) {
@@ -105,6 +133,7 @@ static void multiply_by_keys(const attention_block *b, const attention_product *
             if (first < t->first) first = t->first;
             if (last > t->last) last = t->last;
             if (first < last) tiles[last - first][t->rows](p, t->row, first);
+            if (g == 0 && tiles == attend_scores && b->job->goes_on) prefetch_next(b, i, b->tiles);
         }
 }
 
@@ -135,11 +164,17 @@ static void multiply_along_keys(const attention_block *b, const attention_produc
             }
 }
 
+/* Packs k' such that scores are multiples of log 2. */
+static void pack_keys(const leati_attention_job *job) {
+    const leati_attention_sizes *s = &job->sizes;
+    pack_across(job->k + key_place(job, s->depth), s->key_heads * s->depth, s->keys, s->depth,
+                job->scale * ATTENTION_LOG2E, attention_scratch(job, job->layout->keys_across));
+}
+
 /* Writes the scores, as multiples of log 2.  largest: NULL, or a vector for each row, for its largest scores. */
 static void write_scores(const attention_block *b, float *largest) {
     const leati_attention_job *job = b->job;
     const leati_attention_layout *l = job->layout;
-    const float factor = job->scale * ATTENTION_LOG2E;
     const attention_product p = {.a = job->q + query_place(b, job->sizes.depth),
                                  .a_row = job->sizes.heads * job->sizes.depth,
                                  .a_depth = 1,
@@ -149,7 +184,6 @@ static void write_scores(const attention_block *b, float *largest) {
                                  .c = attention_scratch(job, l->scores),
                                  .c_row = l->score_row,
                                  .columns = job->sizes.keys,
-                                 .factor = &factor,
                                  .mask = mask_of(b),
                                  .mask_row = job->sizes.mask_query,
                                  .largest = largest};

@@ -83,13 +83,15 @@ static void attention_forward(const leati_attention_job *job) {
     const leati_attention_sizes *s = &job->sizes;
     const leati_attention_layout *l = job->layout;
     const int64_t share = s->heads / s->key_heads;
-    pack_across(job->k + key_place(job, s->depth), s->key_heads * s->depth, s->keys, s->depth,
-                attention_scratch(job, l->keys_across));
+    pack_keys(job);
     pack_rows(job->v + key_place(job, s->width), s->key_heads * s->width, s->keys, s->width,
               attention_scratch(job, l->values));
     clear_lanes(job);
     for (int64_t i = job->part; i < share * l->blocks; i += job->parts) {
-        attention_block b = {.job = job, .head = job->key_head * share + i / l->blocks};
+        attention_block b = {.job = job,
+                             .number = i,
+                             .count = share * l->blocks,
+                             .head = job->key_head * share + i / l->blocks};
         b.first = i % l->blocks * l->block_rows;
         b.rows = s->queries - b.first < l->block_rows ? s->queries - b.first : l->block_rows;
         find_keys(&b);

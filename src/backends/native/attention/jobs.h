@@ -3,6 +3,7 @@
 #ifndef LEATI_BACKENDS_NATIVE_ATTENTION_JOBS_H
 #define LEATI_BACKENDS_NATIVE_ATTENTION_JOBS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "engine/op_semantics/attention.h"
@@ -37,6 +38,7 @@ typedef struct leati_attention_job {
     uint64_t key, stream; /* of the random generator, for dropout */
     int64_t sample, key_head;
     int64_t part, parts; /* forward: every parts-th block, from block number `part` on */
+    bool goes_on;        /* the thread computes the next key head next: its operands are prefetched */
     float *scratch;
     const float *q, *k, *v, *mask, *saved_y, *saved_log_sums, *diff_y;
     float *y, *log_sums, *diff_q, *diff_k, *diff_v;
@@ -52,7 +54,7 @@ static inline leati_attention_layout leati_attention_layout_of(const leati_atten
                                 .depth = leati_attention_round_up(s->depth, lanes),
                                 .width = leati_attention_round_up(s->width, lanes)};
     l.score_row = l.keys + lanes; /* not a power of two, so that rows do not share the sets of a cache */
-    int64_t most = LEATI_ATTENTION_FLOATS / l.score_row;
+    int64_t most = (backward ? 2 : 1) * LEATI_ATTENTION_FLOATS / l.score_row;
     most = most < LEATI_ATTENTION_FEW    ? LEATI_ATTENTION_FEW
            : most > LEATI_ATTENTION_ROWS ? LEATI_ATTENTION_ROWS
                                          : most;

@@ -17,13 +17,15 @@
 #define ATTENTION_VECTORS 2
 #endif
 
+#define PACK_AHEAD      8 /* rows that are prefetched */
 #define ATTENTION_LOG2E 1.44269504088896341f
 #define ATTENTION_LN2   0.693147180559945309f
 /* Scores are kept as multiples of log 2.  This one stands for LEATI_ATTENTION_MASKED. */
 #define ATTENTION_MASKED (LEATI_ATTENTION_MASKED * ATTENTION_LOG2E)
 
 /* c = factor a b, or c += factor a b, for any rows and vectors of c.  Element (i, k) of a is a[i * a_row + k *
- * a_depth]; b is in panels that lie b_panel floats apart.  Row i has the factor factor[i * factor_step]. */
+ * a_depth]; b is in panels that lie b_panel floats apart.  Row i has the factor factor[i * factor_step]; scores have
+ * none. */
 typedef struct attention_product {
     const float *a, *b;
     float *c;
@@ -47,18 +49,58 @@ LEATI_INLINE vf only_first(vf x, int64_t count) {
     return v_select((vi)(v_load_part_or_one(zeros, count) > v_all(0)), v_all(-INFINITY), x);
 }
 
-/* Computes `rows` rows of `vectors` vectors, from the given row and vector on.  A product of scores is masked. */
+/* Finishes a tile of scores that go beyond the last key: masks them and adds them to the largest ones. */
+static __attribute__((noinline)) void finish_scores(const attention_product *p, int64_t row, int64_t vector,
+                                                    int64_t rows, int64_t vectors) {
+    for (int64_t i = row; i < row + rows; i++)
+        for (int64_t j = vector * LEATI_LANES; j < (vector + vectors) * LEATI_LANES; j += LEATI_LANES) {
+            vf x = v_load(p->c + i * p->c_row + j);
+            if (p->mask) {
+                vf counts = v_load_part(p->mask + i * p->mask_row + j, p->columns - j);
+                x = v_select((vi)(counts > v_all(0)), x, v_all(ATTENTION_MASKED));
+            }
+            x = only_first(x, p->columns - j);
+            v_store(p->c + i * p->c_row + j, x);
+            if (!p->largest) continue;
+            float *largest = p->largest + i * LEATI_LANES;
+            v_store(largest, v_max(x, v_load(largest)));
+        }
+}
+
+/* Stores a tile of sums that goes beyond the last column. */
+static __attribute__((noinline)) void store_edge(const attention_product *p, const float *tile, int64_t row,
+                                                 int64_t vector, int64_t rows, int64_t vectors) {
+    for (int64_t i = row; i < row + rows; i++)
+        for (int64_t j = vector * LEATI_LANES; j < (vector + vectors) * LEATI_LANES; j += LEATI_LANES) {
+            float *to = p->c + i * p->c_row + j;
+            vf x = v_load(tile);
+            tile += LEATI_LANES;
+            if (p->add) x += v_load_part(to, p->columns - j);
+            v_store_part(to, x, p->columns - j);
+        }
+}
+
+LEATI_INLINE const float *float_after(const float *from, int64_t bytes) {
+    return (const float *)(const void *)((const char *)from + bytes);
+}
+
+/* Computes `rows` rows of `vectors` vectors, from the given row and vector on.  A product of scores is masked.  The
+ * stride of a counts bytes, or the compiler would make another loop for a stride of 1. */
 LEATI_INLINE void attend_tile(const attention_product *p, int64_t row, int64_t vector, const int rows,
                               const int vectors, const bool scores) {
     vf acc[LEATI_ROWS][ATTENTION_VECTORS];
-    const int64_t a_row = p->a_row, a_depth = p->a_depth, b_panel = p->b_panel, c_row = p->c_row;
+    const int64_t a_row = p->a_row, a_step = p->a_depth * (int64_t)sizeof(float), b_panel = p->b_panel,
+                  c_row = p->c_row;
     const float *a = p->a + row * a_row, *b = p->b + vector * b_panel;
     float *c = p->c + row * c_row + vector * LEATI_LANES;
-    const int64_t left = p->columns - vector * LEATI_LANES;
     EACH (i, rows)
         EACH (j, vectors) acc[i][j] = (vf){0};
+    if (!scores) {
+        EACH (i, rows)
+            EACH (j, vectors) __builtin_prefetch(c + i * c_row + j * LEATI_LANES, 1);
+    }
 #pragma GCC unroll 4
-    for (int64_t n = p->depth; n > 0; n--, a += a_depth, b += LEATI_LANES) {
+    for (int64_t n = p->depth; n > 0; n--, a = float_after(a, a_step), b += LEATI_LANES) {
         vf right[ATTENTION_VECTORS];
         EACH (j, vectors) right[j] = v_load(b + j * b_panel);
         EACH (i, rows) {
@@ -66,21 +108,30 @@ LEATI_INLINE void attend_tile(const attention_product *p, int64_t row, int64_t v
             EACH (j, vectors) acc[i][j] += all * right[j];
         }
     }
-    EACH (i, rows) {
-        vf factor = v_all(p->factor[(row + i) * p->factor_step]);
-        EACH (j, vectors) acc[i][j] *= factor;
+    if (!scores) {
+        EACH (i, rows) {
+            vf factor = v_all(p->factor[(row + i) * p->factor_step]);
+            EACH (j, vectors) acc[i][j] *= factor;
+        }
+    }
+    if (p->columns < (vector + vectors) * LEATI_LANES) {
+        float tile[LEATI_ROWS * ATTENTION_VECTORS * LEATI_LANES], *to = scores ? c : tile;
+        const int64_t step = scores ? c_row : vectors * LEATI_LANES;
+        EACH (i, rows)
+            EACH (j, vectors) v_store(to + i * step + j * LEATI_LANES, acc[i][j]);
+        if (scores)
+            finish_scores(p, row, vector, rows, vectors);
+        else
+            store_edge(p, tile, row, vector, rows, vectors);
+        return;
     }
     if (scores && p->mask) {
         const float *mask = p->mask + row * p->mask_row + vector * LEATI_LANES;
         EACH (i, rows)
             EACH (j, vectors) {
-                vf counts = v_load_part(mask + i * p->mask_row + j * LEATI_LANES, left - j * LEATI_LANES);
+                vf counts = v_load(mask + i * p->mask_row + j * LEATI_LANES);
                 acc[i][j] = v_select((vi)(counts > v_all(0)), acc[i][j], v_all(ATTENTION_MASKED));
             }
-    }
-    if (scores && left < vectors * LEATI_LANES) {
-        EACH (i, rows)
-            acc[i][vectors - 1] = only_first(acc[i][vectors - 1], left - (vectors - 1) * LEATI_LANES);
     }
     if (scores && p->largest) {
         EACH (i, rows) {
@@ -89,21 +140,12 @@ LEATI_INLINE void attend_tile(const attention_product *p, int64_t row, int64_t v
             v_store(p->largest + (row + i) * LEATI_LANES, largest);
         }
     }
-    if (scores || left >= vectors * LEATI_LANES) {
-        if (!scores && p->add) {
-            EACH (i, rows)
-                EACH (j, vectors) acc[i][j] += v_load(c + i * c_row + j * LEATI_LANES);
-        }
+    if (!scores && p->add) {
         EACH (i, rows)
-            EACH (j, vectors) v_store(c + i * c_row + j * LEATI_LANES, acc[i][j]);
-        return;
+            EACH (j, vectors) acc[i][j] += v_load(c + i * c_row + j * LEATI_LANES);
     }
     EACH (i, rows)
-        EACH (j, vectors) {
-            float *to = c + i * c_row + j * LEATI_LANES;
-            if (p->add) acc[i][j] += v_load_part(to, left - j * LEATI_LANES);
-            v_store_part(to, acc[i][j], left - j * LEATI_LANES);
-        }
+        EACH (j, vectors) v_store(c + i * c_row + j * LEATI_LANES, acc[i][j]);
 }
 
 #undef EACH
@@ -194,24 +236,23 @@ static void attend_product(const attention_product *p, int64_t rows) {
 
 /* Packs b (rows, columns), whose rows are b_row apart, into panels. */
 static void pack_rows(const float *b, int64_t b_row, int64_t rows, int64_t columns, float *panels) {
-    for (int64_t j = 0; j < columns; j += LEATI_LANES)
-        for (int64_t i = 0; i < rows; i++, panels += LEATI_LANES)
-            v_store(panels, v_load_part(b + i * b_row + j, columns - j));
+    for (int64_t i = 0; i < rows; i++, b += b_row, panels += LEATI_LANES)
+        for (int64_t j = 0; j < columns; j += LEATI_LANES) {
+            __builtin_prefetch(b + PACK_AHEAD * b_row + j);
+            v_store(panels + j * rows, v_load_part(b + j, columns - j));
+        }
 }
 
-/* Packs the transpose of b (rows, columns), whose rows are b_row apart, into panels of the columns rounded up to whole
- * vectors; zeros fill the last panel and the added rows. */
-static void pack_across(const float *b, int64_t b_row, int64_t rows, int64_t columns, float *panels) {
+/* Packs the transpose of factor b (rows, columns), whose rows are b_row apart, into panels of the columns rounded up to
+ * whole vectors; zeros fill the last panel and the added rows. */
+static void pack_across(const float *b, int64_t b_row, int64_t rows, int64_t columns, float factor,
+                        float *panels) {
     float part[LEATI_LANES * LEATI_LANES];
     for (int64_t i = 0; i < rows; i += LEATI_LANES)
         for (int64_t j = 0; j < columns; j += LEATI_LANES, panels += LEATI_LANES * LEATI_LANES) {
-            if (i + LEATI_LANES <= rows && j + LEATI_LANES <= columns) {
-                transpose_square(panels, LEATI_LANES, b + i * b_row + j, b_row);
-                continue;
-            }
             for (int64_t x = 0; x < LEATI_LANES; x++)
                 v_store(part + x * LEATI_LANES,
-                        i + x < rows ? v_load_part(b + (i + x) * b_row + j, columns - j) : (vf){0});
+                        i + x < rows ? v_load_part(b + (i + x) * b_row + j, columns - j) * factor : (vf){0});
             transpose_square(panels, LEATI_LANES, part, LEATI_LANES);
         }
 }
@@ -248,7 +289,7 @@ LEATI_INLINE vf v_exp2_below(vf x) {
     p = p * r + 2.4022242e-1f;
     p = p * r + 6.9314698e-1f;
     p = p * r + 1.0f;
-    return v_select((vi)(x < v_all(-126.0f)), v_all(0), p * (vf)((vi)shifted << 23));
+    return (vf)(~(vi)(x < v_all(-126.0f)) & (vi)(p * (vf)((vi)shifted << 23)));
 }
 
 #endif
