@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -80,6 +81,21 @@ int end_children(void **state) {
             waitpid(pids[i], NULL, 0);
         }
     return 0;
+}
+
+int run_together(const struct CMUnitTest *tests, size_t count) {
+    int failed = 0, status = 0;
+    for (size_t i = 0; i < count; ++i) {
+        const pid_t child = fork();
+        if (child == 0) {
+            const struct CMUnitTest alone[] = {tests[i]};
+            alarm(240);
+            exit(cmocka_run_group_tests(alone, NULL, NULL) != 0);
+        }
+        failed += child < 0;
+    }
+    while (wait(&status) > 0) failed += status != 0;
+    return failed;
 }
 
 void deny(unsigned number, int error, int third_argument) {

@@ -3,7 +3,10 @@
 #ifndef LEAT_TESTS_FEED_PROCS_H
 #define LEAT_TESTS_FEED_PROCS_H
 
+#include <stddef.h>
 #include <sys/types.h>
+
+struct CMUnitTest;
 
 enum { most_children = 64 };
 
@@ -24,6 +27,10 @@ int workers_of(pid_t helper, int expected, pid_t *out);
 /* A teardown: kills and reaps all children of this process.  If a test fails, its feed stays open, and the next test
  * would find its helper, or wait for it without end. */
 int end_children(void **state);
+
+/* Runs each test in a process of its own, all at the same time: for tests that wait for the clock.  Returns the number
+ * of those that failed. */
+int run_together(const struct CMUnitTest *tests, size_t count);
 
 /* Makes a system call fail in this process and its children, as an older kernel or a sandbox does.  If third_argument
  * is not 0, only calls with this third argument fail.  Exits with 77 if the kernel does not support such filters. */

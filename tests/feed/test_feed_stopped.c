@@ -207,8 +207,7 @@ typedef enum close_case {
     WORKER_HANGS,
     HELPER_STOPPED,
     HELPER_AND_WORKERS_STOPPED,
-    HELPER_AND_WORKERS_STOPPED_EARLY, /* before the workers have asked for a signal when the helper dies */
-    CLOSE_CASES
+    HELPER_AND_WORKERS_STOPPED_EARLY /* before the workers have asked for a signal when the helper dies */
 } close_case;
 
 static leat_status forget_death_of_helper(void *user, int worker, leat_error *err) {
@@ -247,10 +246,17 @@ static void close_in(close_case which) {
     source_fini(&s);
 }
 
-static void closing_is_bounded(void **state) {
-    (void)state;
-    for (int i = 0; i < CLOSE_CASES; ++i) close_in((close_case)i);
-}
+#define CLOSING(name, which)                                                                                 \
+    static void name(void **state) {                                                                         \
+        (void)state;                                                                                         \
+        close_in(which);                                                                                     \
+    }
+CLOSING(closing_with_an_idle_worker_stopped, WORKER_IDLE_STOPPED)
+CLOSING(closing_with_a_worker_stopped_in_get, WORKER_STOPPED_IN_GET)
+CLOSING(closing_with_a_worker_that_hangs, WORKER_HANGS)
+CLOSING(closing_with_the_helper_stopped, HELPER_STOPPED)
+CLOSING(closing_with_all_stopped, HELPER_AND_WORKERS_STOPPED)
+CLOSING(closing_with_all_stopped_early, HELPER_AND_WORKERS_STOPPED_EARLY)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
@@ -259,8 +265,12 @@ int main(void) {
         cmocka_unit_test_teardown(generator_that_is_stopped_ends_the_stream, end_children),
         cmocka_unit_test_teardown(waiting_for_a_stopped_process_is_told, end_children),
         cmocka_unit_test_teardown(helper_that_is_stopped_ends_the_stream, end_children),
-        cmocka_unit_test_teardown(closing_is_bounded, end_children),
+        cmocka_unit_test_teardown(closing_with_an_idle_worker_stopped, end_children),
+        cmocka_unit_test_teardown(closing_with_a_worker_stopped_in_get, end_children),
+        cmocka_unit_test_teardown(closing_with_a_worker_that_hangs, end_children),
+        cmocka_unit_test_teardown(closing_with_the_helper_stopped, end_children),
+        cmocka_unit_test_teardown(closing_with_all_stopped, end_children),
+        cmocka_unit_test_teardown(closing_with_all_stopped_early, end_children),
     };
-    alarm(240);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_together(tests, sizeof tests / sizeof *tests);
 }
