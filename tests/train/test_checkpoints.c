@@ -232,14 +232,24 @@ static void run_killed(const plan *p, int64_t at, int64_t epochs) {
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 }
 
-/* Kills the fit after each number of steps up to `steps`, or asks it to stop, and resumes it with other workers. */
+/* On a simulated GPU, whose steps take long, the fit ends at the end of each epoch of five steps and inside of it; with
+ * LEAT_TEST_ALL, and on the host, after each step. */
+static bool is_tried(int64_t at) {
+#ifdef LEAT_TEST_DEVICE
+    return getenv("LEAT_TEST_ALL") || at % 5 == 0 || at % 5 == 3;
+#else
+    return at > 0;
+#endif
+}
+
+/* Kills the fit after some numbers of steps up to `steps`, or asks it to stop, and resumes it with other workers. */
 static void check(plan p, int64_t steps) {
     leat_error err = {0};
     result whole = {0};
     bomb none = {0};
     expect_ok(run(&p, &none, NULL, 3, &whole, &err), &err);
     for (int64_t at = 1; at <= steps; ++at) {
-        for (int kills = 0; kills < 2; ++kills) {
+        for (int kills = 0; is_tried(at) && kills < 2; ++kills) {
             bomb b = {.at = at, .stops = true}, then = {0};
             plan other = p;
             result resumed = {0};
