@@ -100,6 +100,7 @@ void model_stage_open(model_stage *s, model_case *c, leati_mode mode) {
     leat_model *model = c->model;
     leati_program_spec spec = {.mode = mode,
                                .phase = leati_program_phase(model, mode),
+                               .on_host = !run_device(),
                                .input_count = model->input_count};
     int bound = 0;
     for (int i = 0; i < model->input_count; ++i) {

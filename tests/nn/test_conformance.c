@@ -154,6 +154,7 @@ static void run_once(bench *b, const run_backend *backend, leati_mode mode) {
     leati_plan *plan = NULL;
     leati_program_spec spec = b->spec;
     spec.mode = mode;
+    spec.on_host = !run_device();
     spec.target_count = mode == LEATI_PREDICT ? 0 : b->model->output_count;
     if (leati_program_build(b->model, &spec, &program, &err) != LEAT_OK)
         fail_msg("%s {%s}: %s", b->e->class_name, b->e->config, err.message);

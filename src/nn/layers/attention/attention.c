@@ -114,6 +114,28 @@ static leati_value scores_of(const leati_layer *layer, const leati_lowering *low
     return scale == LEATI_NONE ? scores : leati_mul(g, scores, scale);
 }
 
+/* Returns x (N, steps, F) as one head. */
+static leati_value as_head(leati_graph *g, leati_value x) {
+    const leati_desc desc = *leati_graph_desc(g, x);
+    return leati_reshape(g, x, 4, (int64_t[]){desc.shape[0], desc.shape[1], 1, desc.shape[2]});
+}
+
+/* Returns Attention of inner products as one op, or LEATI_NONE. */
+static leati_value attend_at_once(const leati_layer *layer, const leati_lowering *lowering, leati_value q,
+                                  leati_value k, leati_value v, leati_value mask) {
+    const config *c = layer->config;
+    leati_graph *g = lowering->graph;
+    const int64_t steps = leati_graph_desc(g, q)->shape[1], width = leati_graph_desc(g, v)->shape[2];
+    if (!lowering->on_host || is_additive(layer) || c->score_mode == CONCAT || c->return_attention_scores)
+        return LEATI_NONE;
+    if (c->use_scale) q = leati_mul(g, q, leati_layer_weight(layer, lowering, 0));
+    const leati_attending a = {as_head(g, q), as_head(g, k), as_head(g, v), mask, 1, c->dropout, c->seed};
+    leati_value y = leati_attending_as_op(lowering, &a);
+    return y == LEATI_NONE
+               ? y
+               : leati_reshape(g, y, 3, (int64_t[]){leati_graph_desc(g, q)->shape[0], steps, width});
+}
+
 static void lower(const leati_layer *layer, leati_lowering *lowering, int input_count,
                   const leati_value *inputs, leati_value *outputs) {
     const config *c = layer->config;
@@ -122,10 +144,13 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
     int64_t queries = leati_graph_desc(g, q)->shape[1], keys = leati_graph_desc(g, k)->shape[1];
     leati_value mask = leati_attending_both(g, leati_attending_of_keys(g, lowering->input_masks[1]),
                                             leati_attending_steps(g, queries, keys, c->use_causal_mask, 0));
-    leati_value scores = leati_attending_masked(g, scores_of(layer, lowering, q, k), mask);
-    leati_value weights = leati_softmax_of(g, scores, -1);
-    weights = leati_attending_dropped(lowering, weights, c->dropout, c->seed);
-    leati_value y = leati_matmul(g, weights, false, v, false, LEATI_NONE);
+    leati_value weights = LEATI_NONE, y = attend_at_once(layer, lowering, q, k, v, mask);
+    if (y == LEATI_NONE) {
+        leati_value scores = leati_attending_masked(g, scores_of(layer, lowering, q, k), mask);
+        weights = leati_softmax_of(g, scores, -1);
+        weights = leati_attending_dropped(lowering, weights, c->dropout, c->seed);
+        y = leati_matmul(g, weights, false, v, false, LEATI_NONE);
+    }
     if (lowering->input_masks[0] != LEATI_NONE)
         y = leati_mul(g, y, leati_attending_of_queries(g, lowering->input_masks[0]));
     outputs[0] = y;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Masks over pairs of steps, as numbers 1 and 0 that are multiplied.  Room: nn. */
+/* Masks over pairs of steps, as numbers 1 and 0 that are multiplied, and attention as one op.  Room: nn. */
 #include "nn/layers/attention/attention_common.h"
 
 #include "base/memory.h"
@@ -52,9 +52,41 @@ leati_value leati_attending_masked(leati_graph *g, leati_value scores, leati_val
     return leati_add(g, leati_mul(g, scores, mask), leati_linear(g, mask, 1e9f, -1e9f));
 }
 
+static uint64_t stream_of(const leati_lowering *lowering, int64_t seed) {
+    return seed == INT64_MIN ? lowering->stream : leati_mix((uint64_t)seed, 0);
+}
+
 leati_value leati_attending_dropped(const leati_lowering *lowering, leati_value weights, double rate,
                                     int64_t seed) {
-    uint64_t stream = seed == INT64_MIN ? lowering->stream : leati_mix((uint64_t)seed, 0);
     if (!leati_lowering_in_training(lowering) || !(rate > 0)) return weights;
-    return leati_dropout(lowering->graph, weights, (float)rate, 0, stream);
+    return leati_dropout(lowering->graph, weights, (float)rate, 0, stream_of(lowering, seed));
+}
+
+/* Joins the axes of the steps of x (N, steps, heads, D). */
+static leati_value with_joined_steps(leati_graph *g, leati_value x) {
+    const leati_desc desc = *leati_graph_desc(g, x);
+    if (desc.rank <= 4) return x;
+    return leati_reshape(g, x, 4,
+                         (int64_t[]){desc.shape[0], leati_shape_count(desc.rank - 3, desc.shape + 1),
+                                     desc.shape[desc.rank - 2], desc.shape[desc.rank - 1]});
+}
+
+leati_value leati_attending_as_op(const leati_lowering *lowering, const leati_attending *a) {
+    leati_graph *g = lowering->graph;
+    const bool drops = leati_lowering_in_training(lowering) && a->rate > 0;
+    const leati_attrs attrs = {.attention = {.scale = (float)a->scale,
+                                             .rate = drops ? (float)a->rate : 0,
+                                             .stream = stream_of(lowering, a->seed),
+                                             .training = lowering->mode == LEATI_TRAIN}};
+    const leati_desc k = *leati_graph_desc(g, a->k);
+    if (!lowering->on_host || k.rank < 4 || leati_desc_count(&k) == 0) return LEATI_NONE;
+    leati_value inputs[] = {with_joined_steps(g, a->q), with_joined_steps(g, a->k),
+                            with_joined_steps(g, a->v), a->mask};
+    if (a->mask != LEATI_NONE) {
+        const leati_desc mask = *leati_graph_desc(g, a->mask);
+        const int64_t dims[] = {mask.shape[0], mask.shape[1], k.shape[1]};
+        if (mask.shape[2] != dims[2]) inputs[3] = leati_broadcast(g, a->mask, 3, dims);
+    }
+    leati_value outputs[LEATI_MAX_OUTPUTS];
+    return leati_graph_node(g, LEATI_OP_ATTENTION, &attrs, 4, inputs, outputs);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Code that the attention layers share: masks over pairs of steps, and the weights computed from the scores. */
+/* Code that the attention layers share: masks over pairs of steps, the weights computed from the scores, and attention
+ * as one op. */
 #ifndef LEATI_NN_LAYERS_ATTENTION_ATTENTION_COMMON_H
 #define LEATI_NN_LAYERS_ATTENTION_ATTENTION_COMMON_H
 
@@ -24,5 +25,17 @@ leati_value leati_attending_masked(leati_graph *g, leati_value scores, leati_val
 /* In training, sets a share of the weights to 0, and scales the others. */
 leati_value leati_attending_dropped(const leati_lowering *lowering, leati_value weights, double rate,
                                     int64_t seed);
+
+/* Attention of several heads to what was projected. */
+typedef struct leati_attending {
+    leati_value q, k, v; /* (N, steps, heads, D), (N, steps, key heads, D), (N, steps, key heads, V) */
+    leati_value mask;    /* (N or 1, T or 1, S or 1), or LEATI_NONE */
+    double scale, rate;
+    int64_t seed; /* of dropout; INT64_MIN: the stream of the call */
+} leati_attending;
+
+/* Returns dropout(softmax(scale q k')) v as one op, (N, T, heads, V), where T is the number of q's steps, which may be
+ * on several axes.  Returns LEATI_NONE, without a node, if the plan may not have the op. */
+leati_value leati_attending_as_op(const leati_lowering *lowering, const leati_attending *a);
 
 #endif

@@ -325,36 +325,46 @@ static leati_value grouped(leati_graph *g, leati_value x, const config *c) {
                                      desc.shape[2] / c->num_key_value_heads, desc.shape[3]});
 }
 
+/* Attention as a chain of ops.  Returns y; *weights is what the layer may return. */
+static leati_value attend(const leati_layer *layer, const leati_lowering *lowering, const leati_attending *a,
+                          int rank, uint32_t axes, leati_value *weights) {
+    const config *c = layer->config;
+    leati_graph *g = lowering->graph;
+    equations e;
+    int steps = 0;
+    for (int i = 0; i < rank; ++i) steps += (int)(axes >> i & 1u);
+    make_equations(rank, axes, is_grouped(layer), &e);
+    leati_value q = leati_linear(g, a->q, (float)a->scale, 0);
+    if (is_grouped(layer)) q = grouped(g, q, c);
+    leati_value scores = leati_attending_masked(g, leati_einsum(g, e.scores, q, a->k), a->mask);
+    *weights = softmax_of_steps(g, scores, steps);
+    return leati_einsum(g, e.values, leati_attending_dropped(lowering, *weights, a->rate, a->seed), a->v);
+}
+
 static void lower(const leati_layer *layer, leati_lowering *lowering, int input_count,
                   const leati_value *inputs, leati_value *outputs) {
     const config *c = layer->config;
     leati_graph *g = lowering->graph;
     const leati_desc in = *leati_graph_desc(g, inputs[0]);
     uint32_t axes = 0;
-    int steps = 0;
-    equations e;
+    leati_value weights = LEATI_NONE, y = LEATI_NONE;
     lowering->takes_masks = c->as_keras3;
     if (in.rank < 3 || in.rank + 1 > LEAT_MAX_RANK || step_axes(c, in.rank, &axes, NULL) != LEAT_OK) {
         outputs[0] = LEATI_INVALID;
         return;
     }
-    for (int i = 0; i < in.rank; ++i) steps += (int)(axes >> i & 1u);
-    make_equations(in.rank, axes, is_grouped(layer), &e);
-    leati_value q = project(layer, lowering, inputs[0], QUERY, 1);
-    leati_value k = project(layer, lowering, inputs[input_count > 2 ? 2 : 1], KEY, 1);
+    leati_attending a = {.scale = 1 / sqrt((double)c->key_dim), .rate = c->dropout, .seed = c->seed};
+    a.q = project(layer, lowering, inputs[0], QUERY, 1);
+    a.k = project(layer, lowering, inputs[input_count > 2 ? 2 : 1], KEY, 1);
     leati_value gate = c->use_gate ? project(layer, lowering, inputs[0], GATE, 1) : LEATI_NONE;
-    leati_value v = project(layer, lowering, inputs[1], VALUE, 1);
-    const leati_desc heads = *leati_graph_desc(g, q);
-    q = leati_linear(g, q, (float)(1 / sqrt((double)c->key_dim)), 0);
-    if (is_grouped(layer)) q = grouped(g, q, c);
-    leati_value scores =
-        leati_attending_masked(g, leati_einsum(g, e.scores, q, k), mask_of(c, lowering, input_count, inputs));
-    leati_value weights = softmax_of_steps(g, scores, steps);
-    leati_value y =
-        leati_einsum(g, e.values, leati_attending_dropped(lowering, weights, c->dropout, c->seed), v);
-    leati_desc all = heads;
-    all.shape[all.rank - 1] = c->value_dim;
-    y = leati_reshape(g, y, all.rank, all.shape);
+    a.v = project(layer, lowering, inputs[1], VALUE, 1);
+    a.mask = mask_of(c, lowering, input_count, inputs);
+    const bool all = axes == (UINT32_C(1) << (in.rank - 1)) - 2; /* every axis between is one of steps */
+    if (all && !c->return_attention_scores) y = leati_attending_as_op(lowering, &a);
+    if (y == LEATI_NONE) y = attend(layer, lowering, &a, in.rank, axes, &weights);
+    leati_desc heads = *leati_graph_desc(g, a.q);
+    heads.shape[heads.rank - 1] = c->value_dim;
+    y = leati_reshape(g, y, heads.rank, heads.shape);
     if (gate != LEATI_NONE) y = leati_mul(g, y, gate);
     outputs[0] = project(layer, lowering, y, OUTPUT, 2);
     if (c->return_attention_scores) {
