@@ -60,56 +60,60 @@ static void write_sample(FILE *out, const leat_sequence *data, int64_t number) {
     leat_string_free(name);
 }
 
-static void write_rows(FILE *out, const leat_sequence *data, const leat_tensor *outputs,
-                       double *const *numbers, int count) {
+/* Writes the numbers of one sample of an output; each can be read back exactly.  `row` has room for them. */
+static leat_status write_numbers(FILE *out, const leat_tensor *output, int64_t sample, double *row,
+                                 leat_error *err) {
+    const int64_t width = width_of(output);
+    const size_t bytes = leat_tensor_bytes(output) / (size_t)output->shape[0];
+    const leat_tensor from =
+        leat_tensor_view(output->dtype, 1, &width, (char *)output->data + (size_t)sample * bytes);
+    const leat_tensor to = leat_tensor_view(LEAT_F64, 1, &width, row);
+    const int digits = output->dtype == LEAT_F32 ? 9 : 17;
+    leat_status status = leat_tensor_copy(&to, &from, NULL, err);
+    for (int64_t k = 0; status == LEAT_OK && k < width; ++k) fprintf(out, ",%.*g", digits, row[k]);
+    return status;
+}
+
+static leat_status write_rows(FILE *out, const leat_sequence *data, const leat_tensor *outputs, int count,
+                              double *row, leat_error *err) {
     const int64_t samples = outputs[0].shape[0];
     const bool has_places = are_all(data, samples);
-    for (int64_t n = 0; n < samples; ++n) {
+    leat_status status = LEAT_OK;
+    for (int64_t n = 0; status == LEAT_OK && n < samples; ++n) {
         putc('\n', out);
         if (has_places) write_sample(out, data, n);
-        for (int i = 0; i < count; ++i) {
-            const int64_t width = width_of(&outputs[i]);
-            const int digits =
-                outputs[i].dtype == LEAT_F32 ? 9 : 17; /* each number can be read back exactly */
-            for (int64_t k = 0; k < width; ++k) fprintf(out, ",%.*g", digits, numbers[i][n * width + k]);
-        }
+        for (int i = 0; status == LEAT_OK && i < count; ++i)
+            status = write_numbers(out, &outputs[i], n, row, err);
     }
+    return status;
 }
 
-/* Returns the numbers of a tensor as doubles, for free(); NULL: no memory. */
-static double *doubles_of(const leat_tensor *tensor) {
-    const int64_t count = leat_tensor_count(tensor);
-    double *numbers = calloc((size_t)count + 1, sizeof *numbers);
-    const leat_tensor to = leat_tensor_view(LEAT_F64, tensor->rank, tensor->shape, numbers);
-    if (numbers && leat_tensor_copy(&to, tensor, NULL, NULL) == LEAT_OK) return numbers;
-    free(numbers);
-    return NULL;
-}
-
-/* Returns the table without its last line break, for free(); NULL: no memory. */
-static char *table_of(const leat_sequence *data, char *const *names, const leat_tensor *outputs, int count) {
-    char *text = NULL;
-    size_t bytes = 0;
-    FILE *out = open_memstream(&text, &bytes);
-    double **numbers = calloc((size_t)count, sizeof *numbers);
-    bool has_all = out && numbers;
-    for (int i = 0; has_all && i < count; ++i) has_all = (numbers[i] = doubles_of(&outputs[i])) != NULL;
-    if (has_all) {
+/* Sets *text to the table without its last line break, for free(). */
+static leat_status make_table(char **text, const leat_sequence *data, char *const *names,
+                              const leat_tensor *outputs, int count, leat_error *err) {
+    size_t bytes = 0, widest = 1;
+    for (int i = 0; i < count; ++i)
+        if ((size_t)width_of(&outputs[i]) > widest) widest = (size_t)width_of(&outputs[i]);
+    FILE *out = open_memstream(text, &bytes);
+    double *row = calloc(widest, sizeof *row);
+    leat_status status =
+        out && row ? LEAT_OK : leat_error_set(err, LEAT_ENOMEM, "no memory for a row of the table");
+    if (status == LEAT_OK) {
         write_header(out, names, outputs, count);
-        write_rows(out, data, outputs, numbers, count);
+        status = write_rows(out, data, outputs, count, row, err);
     }
-    for (int i = 0; numbers && i < count; ++i) free(numbers[i]);
-    free(numbers);
-    if (out && fclose(out) == 0 && has_all) return text;
-    free(text);
-    return NULL;
+    free(row);
+    const bool is_whole = out && ferror(out) == 0;
+    if (out && (fclose(out) != 0 || !is_whole) && status == LEAT_OK)
+        status = leat_error_set(err, LEAT_ENOMEM, "no memory for the text of the table");
+    return status;
 }
 
 leat_status cli_predict_csv_write(const char *path, const leat_sequence *data, char *const *names,
                                   const leat_tensor *outputs, int count, leat_error *err) {
-    char *text = table_of(data, names, outputs, count);
-    if (!text) return leat_error_set(err, LEAT_ENOMEM, "no memory for the text of '%s'", path);
-    leat_status status = cli_replace_text(path, text, err);
+    char *text = NULL;
+    leat_status status = make_table(&text, data, names, outputs, count, err);
+    if (status == LEAT_OK) status = cli_replace_text(path, text, err);
     free(text);
     return status;
 }
