@@ -602,11 +602,20 @@ class Errors(unittest.TestCase):
             "slow predictions": "model.predict(waiting, callbacks=[begun])",
             "a callback": "model.fit(x, y, verbose=0, callbacks=[begun, waits])",
         }
-        for name, call in calls.items():
+        # All at the same time, since most of them wait for something.
+        processes = {name: self.start(call) for name, call in calls.items()}
+        for name, process in processes.items():
             with self.subTest(name):
-                self.interrupt(call)
+                self.assertEqual(process.stdout.readline(), "begun\n")
+        time.sleep(0.5)
+        for process in processes.values():
+            process.send_signal(signal.SIGINT)
+        for name, process in processes.items():
+            with self.subTest(name):
+                text, _ = process.communicate(timeout=120)
+                self.assertEqual((text, process.returncode), ("interrupted (4096, 2)\n", 0))
 
-    def interrupt(self, call):
+    def start(self, call):
         process = run_python(
             "import itertools, leat, models, threading\n"
             "x, y = models.data(4096)\n"
@@ -632,11 +641,7 @@ class Errors(unittest.TestCase):
             "    print('interrupted', model.predict(x).shape)\n"
         )
         self.addCleanup(process.kill)  # It would train for ever if a check fails.
-        self.assertEqual(process.stdout.readline(), "begun\n")
-        time.sleep(0.5)
-        process.send_signal(signal.SIGINT)
-        text, _ = process.communicate(timeout=120)
-        self.assertEqual((text, process.returncode), ("interrupted (4096, 2)\n", 0))
+        return process
 
     def test_end_of_the_program(self):
         text = (
