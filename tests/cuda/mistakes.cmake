@@ -55,5 +55,5 @@ mistake(marks_in_each_run engine ${plan} device_plans "s/b->waits = is_copying .
 mistake(tf32_not_asked_for cuda backends/cuda/ops/matmul_blas.c device_plans "s/bool tf32 = s->cuda->device.tf32 \&\&/bool tf32 =/")
 mistake(sum_does_not_wait cuda ${peers} device_group "s/peers->comm, cuda->stream)/peers->comm, cuda->copies)/")
 mistake(sum_not_waited_for cuda ${queue} device_group "/CHECK(cuda, cuStreamSynchronize(cuda->stream))/d; /leati_cuda_wait_for_peers(cuda, err)/d")
-mistake(sum_of_a_lost_process cuda ${peers} device_group "/^static void give_up/,/^}/s/(void)peers->api.abort(peers->comm);//")
+mistake(sum_of_a_lost_process cuda ${peers} device_group "/^static void give_up/,/^}/s/(void)cuda->nccl.abort(peers->comm);//")
 mistake(lost_process_not_noticed cuda ${peers} device_group "/^leat_status leati_cuda_wait_for_peers/,/^}/s/status = peers->check(peers->user, err);//")
