@@ -27,7 +27,7 @@ enum {
     SHARE_OF_LINES = 1024, /* the same for windows of one axis */
     SHARE_SUMS = 4096,     /* Winograd: with more channels times filters there is only one share */
     LINE = 16,             /* floats of a cache line */
-    STEP = 8,         /* filters whose bias gradients are summed together; divides the filters of a panel */
+    STEP = 8,              /* filters whose bias gradients are summed together; divides the filters */
     WEIGHTS_COST = 32 /* leati_winograd_size: finishing the sums of one element costs as much as 32 tiles */
 };
 #define MAX_BYTES ((int64_t)16 << 20)
@@ -55,9 +55,13 @@ typedef struct columns {
     int64_t from, to;
 } columns;
 
+static int64_t panels_of(const weights_state *s) {
+    return leati_ceil_div(s->g.filters, s->isa->panel);
+}
+
 static columns columns_of(const weights_state *s, int64_t part, int64_t parts) {
-    int64_t panels = s->g.filters / s->isa->panel;
-    return (columns){panels * part / parts * s->isa->panel, panels * (part + 1) / parts * s->isa->panel};
+    int64_t panels = panels_of(s), panel = s->isa->panel, to = panels * (part + 1) / parts * panel;
+    return (columns){panels * part / parts * panel, to < s->g.filters ? to : s->g.filters};
 }
 
 static int64_t width_of(const weights_state *s, int64_t group) {
@@ -271,7 +275,7 @@ static tile_block tile_block_of(const weights_state *s, void *const *args, float
                               .bf16 = s->bf16,
                               .group = s->isa->panel,
                               .group_stride = s->tiles * s->isa->panel,
-                              .element_stride = s->tiles * g->filters + LINE};
+                              .element_stride = s->tiles * panels_of(s) * s->isa->panel + LINE};
     set_buffers(&p, p.sums + s->shares * (sums_of(s) + g->filters));
     memset(scratch, 0, (size_t)max_width * sizeof *scratch);
     if (p.diff_bias) memset(p.diff_bias, 0, (size_t)g->filters * sizeof(float));
@@ -415,7 +419,7 @@ static leat_status run_winograd(const leati_kernel *kernel, void *const *args, c
 /* ---- Preparation ---- */
 
 static void share(weights_state *s, int64_t products) {
-    int64_t wanted = s->threads > 1 ? 2 * s->threads : 1, panels = s->g.filters / s->isa->panel;
+    int64_t wanted = s->threads > 1 ? 2 * s->threads : 1, panels = panels_of(s);
     s->group = s->g.channels < GROUP ? s->g.channels : GROUP;
     s->groups = leati_ceil_div(s->g.channels, s->group);
     s->parts = leati_ceil_div(wanted, products * s->groups);
@@ -439,7 +443,8 @@ static void use_winograd(weights_state *s, leati_kernel *kernel) {
     if (s->tiles < 32) s->tiles = 32;
     all = leati_ceil_div(all, s->shares);
     s->tiles = leati_ceil_div(all, leati_ceil_div(all, s->tiles));
-    s->buffer = s->elements * (s->tiles * (s->groups * s->group + g->filters) + 2 * (int64_t)LINE);
+    int64_t width = s->groups * s->group + panels_of(s) * s->isa->panel;
+    s->buffer = s->elements * (s->tiles * width + 2 * (int64_t)LINE);
     int64_t floats = (int64_t)leati_conv_line(max_width) + s->shares * (sums_of(s) + g->filters) +
                      (s->shares > 1 ? s->threads : 1) * s->buffer;
     kernel->scratch_bytes = (size_t)floats * sizeof(float);
@@ -456,7 +461,7 @@ static void use_winograd(weights_state *s, leati_kernel *kernel) {
  * left operand worthwhile. */
 static void share_taps(weights_state *s) {
     const leati_geometry *g = &s->g;
-    int64_t wanted = s->threads > 1 ? 2 * s->threads : 1, panel = s->isa->panel, panels = g->filters / panel;
+    int64_t wanted = s->threads > 1 ? 2 * s->threads : 1, panel = s->isa->panel, panels = panels_of(s);
     share(s, 1);
     s->shares = sums_of_taps(s) <= TAPS_SUMS ? g->out_pixels / SHARE_PIXELS : 1;
     s->shares = s->shares > SHARES ? SHARES : s->shares > 0 ? s->shares : 1;
@@ -496,10 +501,12 @@ static void use_taps(weights_state *s, leati_kernel *kernel) {
 
 /* Returns why the task is declined, or NULL.  prefer_onednn: leave to oneDNN what oneDNN does faster. */
 static const char *reason_against(const leati_geometry *g, const leati_native_isa *isa, uint32_t unused,
-                                  bool prefer_onednn) {
+                                  bool winograd, bool prefer_onednn) {
+    /* Winograd's products may end with one vector of a panel. */
+    bool fills = g->filters % (winograd ? isa->lanes : isa->panel) == 0 && g->filters % STEP == 0;
     if (unused & 1) return "only the gradient with respect to the bias is needed";
     if (g->groups > 1) return "a grouped convolution";
-    if (g->filters % isa->panel) return "filters that do not fill whole vectors";
+    if (!fills) return "filters that do not fill whole vectors";
     if (prefer_onednn && g->channels < 4) return "fewer than 4 channels";
     if (g->out_pixels == 0) return "an empty tensor";
     return NULL;
@@ -511,7 +518,7 @@ static leat_status prepare(const leati_task *task, leati_kernel *kernel, bool wi
     leati_geometry g;
     LEATI_TRY(leati_conv_geometry(&g, task->op, task->attrs, task->inputs, err));
     const char *reason =
-        reason_against(&g, isa, task->unused, LEATI_NATIVE_PREFERS_ONEDNN && !task->measured);
+        reason_against(&g, isa, task->unused, winograd, LEATI_NATIVE_PREFERS_ONEDNN && !task->measured);
     bool bf16 = leati_conv_is_bf16(&task->inputs[0]);
     if (leati_conv_is_bf16(&task->inputs[1]) != bf16) reason = "an unsupported mix of bfloat16 and float32";
     if (!reason && winograd && !leati_winograd_fits(&g, isa->lanes, g.channels))
