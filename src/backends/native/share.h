@@ -12,6 +12,11 @@ static inline int64_t leati_ceil_div(int64_t a, int64_t b) {
     return (a + b - 1) / b;
 }
 
+/* Returns n rounded up to a multiple of unit. */
+static inline int64_t leati_round_up(int64_t n, int64_t unit) {
+    return leati_ceil_div(n, unit) * unit;
+}
+
 /* Computes part t of a run. */
 typedef void (*leati_part_run)(const leati_kernel *kernel, void *const *args, const leati_run *run, int t);
 

@@ -87,12 +87,11 @@ static leat_status run(const leati_kernel *kernel, void *const *args, const leat
 /* Cuts key heads into parts where whole ones would leave threads idle.  Each part packs the keys and values.  A task
  * has several parts where there are enough, since a part fetches the operands of the next one. */
 static void choose_parts(attention_state *s) {
-    const int64_t heads = s->sizes.batch * s->sizes.key_heads,
-                  blocks = s->layout.blocks * (s->sizes.heads / s->sizes.key_heads);
+    const int64_t heads = s->sizes.batch * s->sizes.key_heads, share = s->sizes.heads / s->sizes.key_heads,
+                  blocks = s->layout.blocks * share;
     s->parts = 1;
     if (!s->backward && heads % s->threads != 0 && heads < 4 * s->threads)
         s->parts = blocks < 1 ? 1 : blocks < s->threads ? blocks : s->threads;
-    const int64_t share = s->sizes.heads / s->sizes.key_heads;
     s->fetches = s->parts == 1 && s->sizes.keys * (s->sizes.depth + s->sizes.width) +
                                           s->sizes.queries * share *
                                               (s->sizes.depth + (s->backward ? 2 * s->sizes.width : 0)) <=

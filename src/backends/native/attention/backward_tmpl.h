@@ -17,7 +17,7 @@ static void inner_of_rows(const attention_block *b, float *lanes, float *to) {
             sum += v_load_part(y + i, width - i) * v_load_part(diff_y + i, width - i);
         v_store(lanes + row * LEATI_LANES, sum);
     }
-    sums_of_rows(lanes, leati_attention_round_up(b->rows, LEATI_LANES), to);
+    sums_of_rows(lanes, leati_round_up(b->rows, LEATI_LANES), to);
 }
 
 /* Computes diff_y v', the gradient with respect to the weights. */
@@ -156,7 +156,6 @@ static void clear_keys(const leati_attention_job *job, float *to, int64_t size) 
 static void attention_backward(const leati_attention_job *job) {
     const leati_attention_sizes *s = &job->sizes;
     const leati_attention_layout *l = job->layout;
-    const int64_t share = s->heads / s->key_heads;
     const float *k = job->k + key_place(job, s->depth), *v = job->v + key_place(job, s->width);
     pack_keys(job);
     pack_across(v, s->key_heads * s->width, s->keys, s->width, 1, attention_scratch(job, l->values));
@@ -164,14 +163,8 @@ static void attention_backward(const leati_attention_job *job) {
     clear_keys(job, job->diff_k, s->depth);
     clear_keys(job, job->diff_v, s->width);
     clear_lanes(job);
-    for (int64_t i = 0; i < share * l->blocks; i++) {
-        attention_block b = {.job = job,
-                             .number = i,
-                             .count = share * l->blocks,
-                             .head = job->key_head * share + i / l->blocks};
-        b.first = i % l->blocks * l->block_rows;
-        b.rows = s->queries - b.first < l->block_rows ? s->queries - b.first : l->block_rows;
-        find_keys(&b);
+    for (int64_t i = 0; i < count_blocks(job); i++) {
+        attention_block b = block_of(job, i);
         differentiate_block_of_queries(&b);
     }
 }

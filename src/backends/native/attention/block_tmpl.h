@@ -95,6 +95,25 @@ static void find_keys(attention_block *b) {
     }
 }
 
+/* Returns the number of blocks of the heads that read the job's key head. */
+LEATI_INLINE int64_t count_blocks(const leati_attention_job *job) {
+    return job->sizes.heads / job->sizes.key_heads * job->layout->blocks;
+}
+
+static attention_block block_of(const leati_attention_job *job, int64_t number) {
+    const leati_attention_sizes *s = &job->sizes;
+    const leati_attention_layout *l = job->layout;
+    const int64_t first = number % l->blocks * l->block_rows, left = s->queries - first;
+    attention_block b = {.job = job,
+                         .number = number,
+                         .count = count_blocks(job),
+                         .head = s->heads / s->key_heads * job->key_head + number / l->blocks,
+                         .first = first,
+                         .rows = left < l->block_rows ? left : l->block_rows};
+    find_keys(&b);
+    return b;
+}
+
 /* Prefetches rows first to last - 1 of a matrix with `columns` columns. */
 LEATI_INLINE void prefetch_rows(const float *from, int64_t step, int64_t first, int64_t last,
                                 int64_t columns) {
@@ -195,7 +214,7 @@ static void write_scores(const attention_block *b, float *largest) {
 /* Sets the vectors of all rows to 1.  Those of the rows that a block lacks are folded like the others, without an
  * effect; a 0 would be a division by 0. */
 static void clear_lanes(const leati_attention_job *job) {
-    const int64_t rows = leati_attention_round_up(job->layout->block_rows, LEATI_LANES);
+    const int64_t rows = leati_round_up(job->layout->block_rows, LEATI_LANES);
     float *lanes = attention_scratch(job, job->layout->lanes_of_rows);
     for (int64_t i = 0; i < rows * LEATI_LANES; i += LEATI_LANES) v_store(lanes + i, v_all(1));
 }

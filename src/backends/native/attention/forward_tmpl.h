@@ -56,7 +56,7 @@ static void write_log_sums(const attention_block *b, const float *largest, const
 static void attend_block(const attention_block *b) {
     const leati_attention_job *job = b->job;
     const leati_attention_layout *l = job->layout;
-    const int64_t padded = leati_attention_round_up(l->block_rows, LEATI_LANES);
+    const int64_t padded = leati_round_up(l->block_rows, LEATI_LANES);
     float *lanes = attention_scratch(job, l->lanes_of_rows), *largest = attention_scratch(job, l->of_rows),
           *sums = largest + padded, *inverse = sums + padded;
     write_scores(b, lanes);
@@ -81,20 +81,12 @@ static void attend_block(const attention_block *b) {
 
 static void attention_forward(const leati_attention_job *job) {
     const leati_attention_sizes *s = &job->sizes;
-    const leati_attention_layout *l = job->layout;
-    const int64_t share = s->heads / s->key_heads;
     pack_keys(job);
     pack_rows(job->v + key_place(job, s->width), s->key_heads * s->width, s->keys, s->width,
-              attention_scratch(job, l->values));
+              attention_scratch(job, job->layout->values));
     clear_lanes(job);
-    for (int64_t i = job->part; i < share * l->blocks; i += job->parts) {
-        attention_block b = {.job = job,
-                             .number = i,
-                             .count = share * l->blocks,
-                             .head = job->key_head * share + i / l->blocks};
-        b.first = i % l->blocks * l->block_rows;
-        b.rows = s->queries - b.first < l->block_rows ? s->queries - b.first : l->block_rows;
-        find_keys(&b);
+    for (int64_t i = job->part; i < count_blocks(job); i += job->parts) {
+        attention_block b = block_of(job, i);
         attend_block(&b);
     }
 }

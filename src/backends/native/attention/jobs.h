@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "backends/native/share.h"
 #include "engine/op_semantics/attention.h"
 
 #define LEATI_ATTENTION_ROWS   48   /* of a block of queries, at most */
@@ -44,15 +45,11 @@ typedef struct leati_attention_job {
     float *y, *log_sums, *diff_q, *diff_k, *diff_v;
 } leati_attention_job;
 
-static inline int64_t leati_attention_round_up(int64_t n, int64_t unit) {
-    return (n + unit - 1) / unit * unit;
-}
-
 static inline leati_attention_layout leati_attention_layout_of(const leati_attention_sizes *s, int64_t lanes,
                                                                bool backward) {
-    leati_attention_layout l = {.keys = leati_attention_round_up(s->keys, lanes),
-                                .depth = leati_attention_round_up(s->depth, lanes),
-                                .width = leati_attention_round_up(s->width, lanes)};
+    leati_attention_layout l = {.keys = leati_round_up(s->keys, lanes),
+                                .depth = leati_round_up(s->depth, lanes),
+                                .width = leati_round_up(s->width, lanes)};
     l.score_row = l.keys + lanes; /* not a power of two, so that rows do not share the sets of a cache */
     int64_t most = (backward ? 2 : 1) * LEATI_ATTENTION_FLOATS / l.score_row;
     most = most < LEATI_ATTENTION_FEW    ? LEATI_ATTENTION_FEW
@@ -60,13 +57,13 @@ static inline leati_attention_layout leati_attention_layout_of(const leati_atten
                                          : most;
     l.blocks = (s->queries + most - 1) / most;
     l.block_rows = l.blocks > 0 ? (s->queries + l.blocks - 1) / l.blocks : 0;
-    const int64_t rows = leati_attention_round_up(l.block_rows, lanes);
+    const int64_t rows = leati_round_up(l.block_rows, lanes);
     const int64_t floats[] = {l.keys * l.depth,
                               l.keys * l.width,
                               l.block_rows * l.score_row,
                               rows * lanes,
                               3 * rows,
-                              leati_attention_round_up(l.keys + 4, 4 * lanes) + 4 * lanes,
+                              leati_round_up(l.keys + 4, 4 * lanes) + 4 * lanes,
                               backward ? s->keys * l.depth : 0,
                               backward ? l.block_rows * l.score_row : 0,
                               backward ? l.block_rows * l.depth : 0,
@@ -76,7 +73,7 @@ static inline leati_attention_layout leati_attention_layout_of(const leati_atten
                                 &l.query_panels, &l.diff_y_panels};
     for (int i = 0; i < (int)(sizeof floats / sizeof floats[0]); i++) {
         *offsets[i] = l.floats;
-        l.floats += leati_attention_round_up(floats[i], 16);
+        l.floats += leati_round_up(floats[i], 16);
     }
     return l;
 }

@@ -7,6 +7,7 @@
 
 #include "backends/native/ops.h"
 #include "backends/native/rnn/jobs.h"
+#include "backends/native/share.h"
 #include "backends/native/simd/isa.h"
 #include "base/error.h"
 #include "base/memory.h"
@@ -34,16 +35,12 @@ typedef struct rnn_state {
     bool multiplies_narrow; /* the weights are not expanded */
 } rnn_state;
 
-static int64_t round_up(int64_t n, int64_t unit) {
-    return (n + unit - 1) / unit * unit;
-}
-
 static void choose_blocks(rnn_state *s, int threads) {
     int64_t max_threads = s->shape.batch / THREAD_ROWS;
     s->threads = max_threads < 1 ? 1 : max_threads < threads ? (int)max_threads : threads;
     int64_t share = (s->shape.batch + s->threads - 1) / s->threads;
     int64_t rounds = (share + BLOCK_ROWS - 1) / BLOCK_ROWS;
-    s->block_rows = rounds > 1  ? round_up((share + rounds - 1) / rounds, s->isa->rows)
+    s->block_rows = rounds > 1  ? leati_round_up((share + rounds - 1) / rounds, s->isa->rows)
                     : share > 0 ? share
                                 : 1;
     s->blocks = (s->shape.batch + s->block_rows - 1) / s->block_rows;
@@ -69,7 +66,7 @@ static int64_t scratch_of(const rnn_state *s, const leati_task *task, bool backw
                                              has(task, LEATI_RNN_H_MASK), backward);
         if (floats > max_floats) max_floats = floats;
     }
-    return round_up(max_floats, 16);
+    return leati_round_up(max_floats, 16);
 }
 
 /* Lays out the pack of a kernel with narrow weights: the bias, the scales, the weights. */
@@ -79,8 +76,9 @@ static void lay_out_narrow(rnn_state *s, const leati_task *task, leati_kernel *k
             pairs = leati_narrow_pairs(shape->features) + leati_narrow_pairs(shape->units);
     s->narrow = leati_narrow_of(task->weights_format);
     s->multiplies_narrow = multiplies_narrow(s, task);
-    s->scales_at = (size_t)round_up(leati_rnn_slots(shape) * s->padded_units, 16) * sizeof(float);
-    s->narrow_at = s->scales_at + (s->narrow.scaled ? (size_t)round_up(2 * columns, 16) * sizeof(float) : 0);
+    s->scales_at = (size_t)leati_round_up(leati_rnn_slots(shape) * s->padded_units, 16) * sizeof(float);
+    s->narrow_at =
+        s->scales_at + (s->narrow.scaled ? (size_t)leati_round_up(2 * columns, 16) * sizeof(float) : 0);
     kernel->pack_bytes = s->narrow_at + (size_t)(2 * pairs * columns) * s->narrow.element_bytes;
     kernel->narrow_weights = (shape->features + shape->units) * shape->gates * shape->units;
     snprintf(kernel->pack_key, sizeof kernel->pack_key, "rnn %d %s %s", (int)shape->cell, s->isa->name,
@@ -96,11 +94,11 @@ static leat_status prepare(const leati_task *task, leati_kernel *kernel, bool ba
     s->isa = leati_native_isa_of();
     s->inputs = task->input_count;
     choose_blocks(s, task->threads);
-    s->padded_units = round_up(s->shape.units, s->isa->panel);
-    s->padded_features = round_up(s->shape.features, s->isa->panel);
+    s->padded_units = leati_round_up(s->shape.units, s->isa->panel);
+    s->padded_features = leati_round_up(s->shape.features, s->isa->panel);
     int64_t gates = s->shape.gates * s->padded_units;
     s->bias = (s->shape.features + s->shape.units) * gates;
-    int64_t weights = round_up(s->bias + leati_rnn_slots(&s->shape) * s->padded_units, 16);
+    int64_t weights = leati_round_up(s->bias + leati_rnn_slots(&s->shape) * s->padded_units, 16);
     s->block_scratch = scratch_of(s, task, backward);
     if (backward) {
         s->gradient = weights;
