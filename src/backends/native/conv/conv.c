@@ -201,10 +201,7 @@ void leati_conv_share(leati_conv_state *s, int64_t rows, int64_t max_rows) {
 }
 
 void leati_conv_memory(leati_conv_state *s, leati_kernel *kernel, size_t floats) {
-    const char *algorithm = s->size == 0                    ? ""
-                            : s->size == 2                  ? "winograd "
-                            : leati_winograd_is_line(&s->g) ? "winograd 4x1 "
-                                                            : "winograd 4x4 ";
+    const char *algorithm = leati_winograd_name(&s->g, s->size);
     size_t weights = s->norm || s->transposed ? leati_conv_line(s->g.taps * s->g.channels * s->g.filters) : 0;
     s->buffer = leati_conv_line((int64_t)s->buffer);
     kernel->pack_bytes =

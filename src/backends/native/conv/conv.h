@@ -87,13 +87,16 @@ bool leati_conv_has_steps(const leati_geometry *g);
 
 /* Returns `floats` rounded up to whole cache lines. */
 static inline size_t leati_conv_line(int64_t floats) {
-    return (size_t)(floats + 15) / 16 * 16;
+    return (size_t)leati_round_up(floats, 16);
 }
 
 /* Returns the size of Winograd's tiles that costs least, 2 or 4; 4 for a window of one axis.  A tile of size s has
  * (s + 2)^2 elements, and the cost is elements * (tiles + weights_cost): weights_cost is what the weights of one
  * element cost, in units of the cost of one element of one tile. */
 int64_t leati_winograd_size(const leati_geometry *g, int64_t weights_cost);
+
+/* Returns how kernels' names tell Winograd's algorithm with tiles of side `size`; "" for size 0. */
+const char *leati_winograd_name(const leati_geometry *g, int64_t size);
 
 /* True if Winograd's algorithm supports the convolution, which sums over `channels` channels. */
 bool leati_winograd_fits(const leati_geometry *g, int64_t lanes, int64_t channels);

@@ -449,11 +449,8 @@ static void use_winograd(weights_state *s, leati_kernel *kernel) {
                      (s->shares > 1 ? s->threads : 1) * s->buffer;
     kernel->scratch_bytes = (size_t)floats * sizeof(float);
     kernel->run = run_winograd;
-    snprintf(kernel->implementation, sizeof kernel->implementation, "native winograd %s%s",
-             leati_winograd_is_line(g) ? "4x1 "
-             : s->size == 4            ? "4x4 "
-                                       : "",
-             s->isa->name);
+    snprintf(kernel->implementation, sizeof kernel->implementation, "native %s%s",
+             leati_winograd_name(g, s->size), s->isa->name);
 }
 
 /* Divides the work into shares of the pixels where the sums are small, so that no two threads read the same pixels;

@@ -30,6 +30,12 @@ bool leati_winograd_fits(const leati_geometry *g, int64_t lanes, int64_t channel
            channels <= MAX_CHANNELS;
 }
 
+const char *leati_winograd_name(const leati_geometry *g, int64_t size) {
+    if (size == 0) return "";
+    if (leati_winograd_is_line(g)) return "winograd 4x1 ";
+    return size == 2 ? "winograd " : "winograd 4x4 ";
+}
+
 int64_t leati_winograd_size(const leati_geometry *g, int64_t weights_cost) {
     int64_t cost[2];
     if (leati_winograd_is_line(g)) return 4;

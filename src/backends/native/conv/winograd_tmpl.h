@@ -274,16 +274,25 @@ static void square_result(const leati_winograd *w) {
     for (int64_t tile = w->first; tile < w->last; tile++) results[w->size == 4][calls][w->bf16](w, tile);
 }
 
+/* Floats from one element of packed weights to the next. */
+LEATI_INLINE int64_t packed_element(const leati_winograd_weights *w) {
+    return w->depth * ((w->columns + LEATI_PANEL - 1) / LEATI_PANEL * LEATI_PANEL);
+}
+
+/* Returns where row `row` and column `column` of the first element of the packed weights are. */
+LEATI_INLINE float *packed_at(const leati_winograd_weights *w, int64_t row, int64_t column) {
+    return w->packed + (column / LEATI_PANEL * w->depth + row) * LEATI_PANEL + column % LEATI_PANEL;
+}
+
 /* Computes G g G' of weights g (9, depth, columns) for rows first to last - 1 of the depth, into panels (element,
  * columns / panel, depth, panel). */
 LEATI_INLINE void winograd_pack(const leati_winograd_weights *w, const int size) {
     const int side = size + 2;
-    int64_t tap = w->depth * w->columns;
-    int64_t element = w->depth * ((w->columns + LEATI_PANEL - 1) / LEATI_PANEL * LEATI_PANEL);
+    int64_t tap = w->depth * w->columns, element = packed_element(w);
     for (int64_t row = w->first; row < w->last; row++)
         for (int64_t c = 0; c < w->columns; c += LEATI_LANES) {
             const float *from = w->weights + row * w->columns + c;
-            float *to = w->packed + (c / LEATI_PANEL * w->depth + row) * LEATI_PANEL + c % LEATI_PANEL;
+            float *to = packed_at(w, row, c);
             vf t[6][3], x[6], y[6];
 #pragma GCC unroll 3
             for (int j = 0; j < 3; j++) {
