@@ -51,7 +51,6 @@ typedef struct dense_state {
     /* numbers of ranges of chunks, of rows, of columns; a task is one of each */
     int64_t spans, blocks, parts;
     int64_t left, right; /* floats of a and of b that each thread packs at a time */
-    int64_t odd;         /* 1: the floats before the sums in scratch are odd in number; else 0 */
 } dense_state;
 
 typedef struct dense_run {
@@ -213,6 +212,11 @@ static void add_chunk_sums(const dense_run *r, float *sums) {
     }
 }
 
+/* Returns the bytes of the sums of all chunks, in whole cache lines. */
+static size_t chunk_sums_bytes(const dense_state *s) {
+    return s->sums >= 0 ? (size_t)leati_round_up(s->chunks * s->n, 8) * sizeof(double) : 0;
+}
+
 /* Returns the floats of all partial sums of c, and of c itself where its transpose is computed. */
 static int64_t partial_floats(const dense_state *s) {
     return (s->chunks - first_chunk(s, 1) + s->transposed) * s->m * s->n;
@@ -227,13 +231,13 @@ static leat_status run_dense(const leati_kernel *kernel, void *const *args, cons
                    .bias = s->bias >= 0 ? args[s->bias] : NULL,
                    .addend = s->addend >= 0 ? args[s->addend] : NULL,
                    .dst = args[s->dst],
-                   .buffers = run->scratch};
+                   .chunk_sums = run->scratch,
+                   .buffers = (float *)run->scratch + chunk_sums_bytes(s) / sizeof(float)};
     (void)err;
     float *after_buffers = r.buffers + (s->left + s->right) * s->threads;
     r.packed = run->pack ? run->pack : after_buffers;
     r.c = s->transposed ? after_buffers : r.dst;
     r.partial_sums = s->transposed ? after_buffers + s->m * s->n : after_buffers;
-    r.chunk_sums = (double *)(void *)(after_buffers + partial_floats(s) + s->odd);
     bool packs = s->packs_whole && !(run->pack && run->packed);
     r.pack = packs && s->blocks == 1;
     if (packs && !r.pack) leati_thread_pool_share(run->pool, s->threads, panels_of(s), pack_panel, &r);
@@ -281,9 +285,7 @@ static leat_status prepare(dense_state *s, const leati_task *task, leati_kernel 
         s->right = depth * leati_ceil_div(panels_of(s), s->parts) * panel;
     }
     int64_t floats = (s->left + s->right) * s->threads + partial_floats(s);
-    s->odd = floats % 2;
-    kernel->scratch_bytes = (size_t)(floats + s->odd) * sizeof(float) + kernel->pack_bytes;
-    if (s->sums >= 0) kernel->scratch_bytes += (size_t)(s->chunks * s->n) * sizeof(double);
+    kernel->scratch_bytes = chunk_sums_bytes(s) + (size_t)floats * sizeof(float) + kernel->pack_bytes;
     kernel->state = s;
     kernel->destroy = leati_free;
     kernel->run = run_dense;
