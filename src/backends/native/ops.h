@@ -71,9 +71,11 @@
     X(UPDATE_NADAM, update_nadam)                                                                            \
     X(UPDATE_LION, update_lion)
 
-/* MATMUL whose weights are kept in task->weights_format; kernel->run stays NULL if it does not serve the task. */
+/* One kernel for a group of nodes; kernel->run stays NULL if there is none, and `why` says the reason. */
 leat_status leati_native_prepare_group(const leati_group *group, leati_kernel *kernel, char *why,
                                        leat_error *err);
+
+/* MATMUL whose weights are kept in task->weights_format; kernel->run stays NULL if it does not serve the task. */
 leat_status leati_native_narrow_dense(const leati_task *task, leati_kernel *kernel, leat_error *err);
 
 #define LEATI_NATIVE_DECLARED(upper, lower)                                                                  \

@@ -80,7 +80,7 @@ static void make_assignment(const leati_plan *plan, const leati_node *node, assi
                            .inputs = a->inputs,
                            .outputs = a->outputs,
                            .unused = unused,
-                           .threads = deterministic ? LEATI_FIXED_PARTS : plan->options.threads,
+                           .threads = leati_plan_threads(plan),
                            .deterministic = deterministic,
                            .present = plan->options.threads,
                            .measured = leati_plan_device(plan) && plan->options.measures && !deterministic,

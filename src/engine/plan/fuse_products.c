@@ -77,9 +77,8 @@ static int32_t sums_after(const leati_plan *plan, int32_t n) {
 
 static leati_joined group_of(const leati_plan *plan, int32_t n) {
     const leati_node *node = leati_plan_node(plan, n);
-    bool deterministic = plan->options.deterministic;
-    leati_joined j = {.group = {.deterministic = deterministic,
-                                .threads = deterministic ? LEATI_FIXED_PARTS : plan->options.threads,
+    leati_joined j = {.group = {.deterministic = plan->options.deterministic,
+                                .threads = leati_plan_threads(plan),
                                 .device = leati_plan_device(plan)}};
     leati_joined_input(plan, &j, node->inputs[0]);
     leati_joined_input(plan, &j, node->inputs[1]);

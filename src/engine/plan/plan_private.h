@@ -143,6 +143,11 @@ typedef struct leati_blocks {
     size_t *constant_offset;  /* by value */
 } leati_blocks;
 
+/* Returns the number of threads for which kernels divide their work. */
+static inline int leati_plan_threads(const leati_plan *plan) {
+    return plan->options.deterministic ? LEATI_FIXED_PARTS : plan->options.threads;
+}
+
 static inline leati_device *leati_plan_device(const leati_plan *plan) {
     return plan->options.arena->device;
 }
