@@ -193,6 +193,19 @@ static const conv_case conv_cases[] = {
     {"depthwise, dilation 2, stride 3", W2(2, 3, 2, 1, 0), 33, 2, 33, 33, {9, 8}, false},
     {"depthwise, dilation 3, all but padding", W2(3, 1, 3, 3, 3), 8, 3, 8, 8, {2, 4}, true},
     {"groups 2 of 16 channels, 5x5", W2(5, 1, 1, 2, 2), 2, 2, 32, 32, {7, 7}, false},
+    {"one sample of many rows, stride 2, uneven padding", W2(3, 2, 1, 0, 1), 1, 1, 16, 24, {30, 9}, true},
+    {"one sample of many rows, dilation 2", W2(3, 1, 2, 2, 2), 1, 1, 8, 16, {19, 7}, false},
+    {"one sample of many rows, more padding before", W2(4, 3, 1, 3, 1), 1, 1, 16, 16, {29, 8}, true},
+    {"one sample of many rows, groups", W2(3, 1, 1, 1, 1), 2, 1, 32, 32, {17, 5}, true},
+    {"one sample of many rows, depthwise, stride 2", W2(5, 2, 1, 1, 2), 32, 1, 32, 32, {23, 10}, true},
+    {"one sample of more steps than rows, depthwise",
+     {.spatial = 1, .kernel = {3}, .stride = {1}, .dilation = {2}, .pad_before = {4}},
+     16,
+     1,
+     16,
+     16,
+     {25},
+     true},
     {"three axes",
      {.spatial = 3,
       .kernel = {2, 3, 2},
@@ -291,6 +304,30 @@ static void test_conv(void **state) {
 #endif
 }
 
+/* Backends divide samples, or rows of samples, among threads, of which there may be more than of these. */
+static void test_conv_of_many_threads(void **state) {
+    static const int threads[] = {3, 7, 16};
+    (void)state;
+    leat_rng rng = leat_rng_for(8, 0, 0);
+    for (size_t i = 0; i < sizeof conv_cases / sizeof conv_cases[0]; i++)
+        for (size_t j = 0; j < sizeof threads / sizeof threads[0]; j++) {
+            const conv_case *c = &conv_cases[i];
+            leati_desc inputs[3];
+            leati_attrs attrs;
+            test_task forward, data;
+            describe_conv(c, inputs, &attrs);
+            test_task_init(&forward, LEATI_OP_CONV, &attrs, c->bias ? 3 : 2, inputs, 0, threads[j]);
+            test_task_init(&data, LEATI_OP_CONV_BWD_DATA, &attrs, 2,
+                           (leati_desc[]){forward.outputs[0], inputs[1]}, 0, threads[j]);
+            test_fill_inputs(&forward, -1, 1, &rng);
+            test_fill_inputs(&data, -1, 1, &rng);
+            assert_true(test_compare(&forward, c->name, TOLERANCE) >= 1);
+            assert_true(test_compare(&data, c->name, TOLERANCE) >= 1);
+            test_task_fini(&forward);
+            test_task_fini(&data);
+        }
+}
+
 /* Computed by hand: (1, 1, 3) with kernel (2) of 10, 1 gives 12, 23; with one more element of padding in front 1,
  * 12, 23. */
 static void test_conv_by_hand(void **state) {
@@ -364,6 +401,8 @@ static const pool_case pool_cases[] = {
     {"3x3 stride 2 same", W2(3, 2, 1, 0, 1), DIMS(2, 8, 8, 8)},
     {"3x3 stride 1 same", W2(3, 1, 1, 1, 1), DIMS(1, 5, 6, 11)},
     {"2x2 stride 3", W2(2, 3, 1, 0, 0), DIMS(1, 8, 8, 4)},
+    {"3x3 stride 2 same, three samples", W2(3, 2, 1, 0, 1), DIMS(3, 11, 8, 16)},
+    {"3x3 stride 2, padding on all sides", W2(3, 2, 1, 1, 1), DIMS(1, 13, 9, 16)},
     {"one axis",
      {.spatial = 1, .kernel = {3}, .stride = {2}, .dilation = {1}, .pad_after = {1}},
      DIMS(2, 9, 6)},
@@ -560,6 +599,26 @@ static void test_matmul(void **state) {
         }
 }
 
+/* Products of several matrices, which backends divide into matrices, rows or columns. */
+static void test_matmul_of_many_threads(void **state) {
+    static const int64_t sizes[][4] = {{4, 5, 7, 9}, {2, 70, 33, 20}, {2, 3, 40, 130}, {1, 40, 12, 8}};
+    static const int threads[] = {2, 3, 16};
+    (void)state;
+    leat_rng rng = leat_rng_for(9, 0, 0);
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+        for (int which = 0; which < 24; which++) {
+            int64_t b = sizes[i][0], m = sizes[i][1], k = sizes[i][2], n = sizes[i][3];
+            leati_attrs attrs = {.matmul = {.transpose_a = which & 1, .transpose_b = which & 2}};
+            leati_desc inputs[] = {DIMS(b, which & 1 ? k : m, which & 1 ? m : k),
+                                   DIMS(b, which & 2 ? n : k, which & 2 ? k : n), DIMS(n)};
+            test_task t;
+            test_task_init(&t, LEATI_OP_MATMUL, &attrs, which & 4 ? 3 : 2, inputs, 0, threads[which / 8]);
+            test_fill_inputs(&t, -1, 1, &rng);
+            assert_true(test_compare(&t, "matmul of several matrices", TOLERANCE) >= 1);
+            test_task_fini(&t);
+        }
+}
+
 /* An invalid window or invalid weights give an error message with the numbers. */
 /* Sets gradient, first moment and second moment to 0 in every second, fourth and eighth block of 64 elements. */
 static void let_blocks_rest(test_task *t, int64_t count) {
@@ -667,11 +726,18 @@ static void test_refusals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_conv),         cmocka_unit_test(test_conv_by_hand),
-        cmocka_unit_test(test_patches),      cmocka_unit_test(test_patches_by_hand),
-        cmocka_unit_test(test_pooling),      cmocka_unit_test(test_pooling_ties),
-        cmocka_unit_test(test_batch_norm),   cmocka_unit_test(test_matmul),
-        cmocka_unit_test(test_adam_at_rest), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_conv),
+        cmocka_unit_test(test_conv_by_hand),
+        cmocka_unit_test(test_patches),
+        cmocka_unit_test(test_patches_by_hand),
+        cmocka_unit_test(test_pooling),
+        cmocka_unit_test(test_pooling_ties),
+        cmocka_unit_test(test_batch_norm),
+        cmocka_unit_test(test_matmul),
+        cmocka_unit_test(test_matmul_of_many_threads),
+        cmocka_unit_test(test_conv_of_many_threads),
+        cmocka_unit_test(test_adam_at_rest),
+        cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

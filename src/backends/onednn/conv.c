@@ -7,20 +7,23 @@
 #include <string.h>
 
 #include "backends/onednn/ops.h"
+#include "backends/onednn/parts.h"
 #include "backends/onednn/window.h"
 #include "base/error.h"
 #include "base/memory.h"
 
 enum { SRC, WEIGHTS, WEIGHTS_ANY, WEIGHTS_HINT, BIAS, DST, SRC_BLOCKED, DST_BLOCKED, MDS };
 
+/* A convolution or a part of one. */
 typedef struct conv {
     leati_geometry g;
+    int axes; /* of the images and windows that oneDNN is asked for */
     leati_dnnl_window w;
     leati_own_md md[MDS];
     leati_conv_mds any; /* what oneDNN is asked for; it may choose the layout of the weights */
     /* Types of the images; of the weights as the kernel receives them, and as the primitive wants them. */
     dnnl_data_type_t src, dst, weights_type, wanted_type;
-    bool bias;
+    bool bias, blocked;
     dnnl_primitive_desc_t hint, pd;
 } conv;
 
@@ -28,11 +31,12 @@ static leat_status make_mds(conv *c, leat_error *err) {
     static const dnnl_format_tag_t plain[] = {dnnl_wio, dnnl_hwio, dnnl_dhwio};
     static const dnnl_format_tag_t grouped[] = {dnnl_wigo, dnnl_hwigo, dnnl_dhwigo};
     const leati_geometry *g = &c->g;
-    int spatial = c->w.spatial, rank = 0;
+    int spatial = c->axes, rank = 0;
     dnnl_dims_t dims, filters = {g->filters};
     if (g->groups > 1) dims[rank++] = g->groups;
     dims[rank++] = g->filters / g->groups;
     dims[rank++] = g->channels / g->groups;
+    c->w = leati_dnnl_window_of(g, spatial);
     for (int i = 0; i < spatial; i++) dims[rank++] = c->w.kernel[i];
     dnnl_format_tag_t tag = g->groups > 1 ? grouped[spatial - 1] : plain[spatial - 1];
     LEATI_DNNL_TRY(leati_image_md(&c->md[SRC], spatial, g->batch, g->channels, g->in, c->src),
@@ -57,7 +61,7 @@ static leat_status make_mds(conv *c, leat_error *err) {
     return LEAT_OK;
 }
 
-static dnnl_status_t describe(conv *c, leati_session *s, dnnl_prop_kind_t prop) {
+static dnnl_status_t ask(conv *c, leati_session *s, dnnl_prop_kind_t prop) {
     dnnl_status_t status = dnnl_success;
     leati_conv_mds hint = c->any;
     hint.weights = leati_md_of(&c->md[WEIGHTS_HINT]);
@@ -91,15 +95,8 @@ static void read_types(conv *c, const leati_task *task) {
 static leat_status read_task(conv *c, const leati_task *task, leat_error *err) {
     read_types(c, task);
     LEATI_TRY(leati_conv_geometry(&c->g, task->op, task->attrs, task->inputs, err));
-    c->w = leati_dnnl_window_of(&c->g, axes_of(&c->g, task->attrs->conv.window.spatial));
-    return make_mds(c, err);
-}
-
-/* Makes the descriptor of a gradient; c->pd stays NULL where oneDNN is not suitable. */
-static leat_status make_pd(conv *c, leati_session *s, const leati_task *task, dnnl_prop_kind_t prop,
-                           char *why, leat_error *err) {
-    LEATI_TRY(read_task(c, task, err));
-    return leati_session_accept(describe(c, s, prop), &c->pd, why, err);
+    c->axes = axes_of(&c->g, task->attrs->conv.window.spatial);
+    return LEAT_OK;
 }
 
 /* True if the gradient with respect to the source is faster in blocks of eight channels.  On a CPU with AVX2 but no
@@ -112,22 +109,57 @@ static bool blocks_pay(const conv *c) {
            g->filters % 8 == 0 && g->taps * g->filters >= 128 && g->taps * g->channels >= 128;
 }
 
-static leat_status use_blocks(conv *c, leati_session *s, char *why, leat_error *err) {
+static leat_status use_blocks(conv *c, leat_error *err) {
     const leati_geometry *g = &c->g;
-    int spatial = c->w.spatial;
-    LEATI_DNNL_TRY(leati_blocked_image_md(&c->md[SRC_BLOCKED], spatial, g->batch, g->channels, g->in),
+    LEATI_DNNL_TRY(leati_blocked_image_md(&c->md[SRC_BLOCKED], c->axes, g->batch, g->channels, g->in),
                    "blocks");
-    LEATI_DNNL_TRY(leati_blocked_image_md(&c->md[DST_BLOCKED], spatial, g->batch, g->filters, g->out),
+    LEATI_DNNL_TRY(leati_blocked_image_md(&c->md[DST_BLOCKED], c->axes, g->batch, g->filters, g->out),
                    "blocks");
     c->any.src = leati_md_of(&c->md[SRC_BLOCKED]);
     c->any.dst = leati_md_of(&c->md[DST_BLOCKED]);
+    c->blocked = true;
     destroy_descriptors(c);
-    return leati_session_accept(describe(c, s, dnnl_backward_data), &c->pd, why, err);
+    return LEAT_OK;
 }
 
 static void fini(conv *c) {
     destroy_descriptors(c);
     for (int i = 0; i < MDS; i++) leati_md_fini(&c->md[i]);
+}
+
+/* ---- Parts ---- */
+
+/* An op, what its parts have in common, and the part that is being made. */
+typedef struct divided {
+    leati_session *s;
+    const leati_task *task;
+    leati_kernel *kernel;
+    char *why;
+    conv whole; /* without descriptors */
+    leati_dnnl_parts parts;
+    leati_dnnl_part part;
+    conv first, other, *made; /* the first part; one of another geometry; the one that `part` is equal to */
+    int weights, bias;        /* memories */
+} divided;
+
+/* Makes made->pd for made->any, or leaves it NULL where oneDNN is not suitable. */
+typedef leat_status (*describe_part)(divided *d, leat_error *err);
+/* Adds the calls of a part. */
+typedef leat_status (*add_part)(divided *d, leat_error *err);
+
+static leat_status accept(divided *d, dnnl_prop_kind_t prop, leat_error *err) {
+    return leati_session_accept(ask(d->made, d->s, prop), &d->made->pd, d->why, err);
+}
+
+/* Return where an argument with the source, and one with the result, holds the pixels of the part. */
+static leati_dnnl_place src_of(const divided *d, int arg) {
+    size_t bytes = d->whole.src == dnnl_bf16 ? 2 : 4;
+    return leati_dnnl_arg_at(arg, (size_t)(d->part.src * d->whole.g.channels) * bytes);
+}
+
+static leati_dnnl_place dst_of(const divided *d, int arg) {
+    size_t bytes = d->whole.dst == dnnl_bf16 ? 2 : 4;
+    return leati_dnnl_arg_at(arg, (size_t)(d->part.dst * d->whole.g.filters) * bytes);
 }
 
 /* Data of fold_norm(): where weights and bias are folded to, and from what. */
@@ -177,105 +209,157 @@ static void set_key(const conv *c, const leati_task *task, leati_kernel *kernel,
 }
 
 /* Adds the folded weights and bias, in the layouts that the primitive reads. */
-static leat_status add_folded(conv *c, leati_session *s, const leati_task *task, leati_kernel *kernel,
-                              int *weights, int *bias, leat_error *err) {
+static leat_status add_folded(divided *d, leat_error *err) {
+    const conv *c = &d->first;
     leati_md plain = leati_md_of(&c->md[WEIGHTS]), wanted = leati_pd_md(c->pd, dnnl_query_weights_md);
     fold *f = leati_calloc(1, sizeof *f);
     if (!f) return leati_fail_memory(err, sizeof *f, "a convolution");
-    s->before_data = f;
-    s->before = fold_norm;
+    d->s->before_data = f;
+    d->s->before = fold_norm;
     *f = (fold){.filters = c->g.filters,
-                .count = leati_desc_count(&task->inputs[1]),
-                .epsilon = task->attrs->post.epsilon,
-                .post = leati_op_inputs(task)};
-    f->bias = f->post > 2 && task->inputs[2].rank >= 0;
+                .count = leati_desc_count(&d->task->inputs[1]),
+                .epsilon = d->task->attrs->post.epsilon,
+                .post = leati_op_inputs(d->task)};
+    f->bias = f->post > 2 && d->task->inputs[2].rank >= 0;
     if (dnnl_memory_desc_equal(plain, wanted))
-        LEATI_TRY(leati_session_pack(s, plain, &f->weights_memory, err));
+        LEATI_TRY(leati_session_pack(d->s, plain, &f->weights_memory, err));
     else
-        LEATI_TRY(leati_session_scratch(s, kernel, plain, &f->weights_memory, err));
-    LEATI_TRY(leati_session_pack(s, c->any.bias, &f->bias_memory, err));
-    *bias = f->bias_memory;
-    return leati_session_packed(s, kernel, plain, f->weights_memory, wanted, weights, err);
+        LEATI_TRY(leati_session_scratch(d->s, d->kernel, plain, &f->weights_memory, err));
+    LEATI_TRY(leati_session_pack(d->s, c->any.bias, &f->bias_memory, err));
+    d->bias = f->bias_memory;
+    return leati_session_packed(d->s, d->kernel, plain, f->weights_memory, wanted, &d->weights, err);
 }
 
-static leat_status add_plain(conv *c, leati_session *s, leati_kernel *kernel, int *weights, int *bias,
-                             leat_error *err) {
+static leat_status add_plain(divided *d, leat_error *err) {
+    const conv *c = &d->first;
     leati_md plain = leati_md_of(&c->md[WEIGHTS]), wanted = leati_pd_md(c->pd, dnnl_query_weights_md);
     int argument = 0;
-    LEATI_TRY(leati_session_argument(s, plain, 1, &argument, err));
-    LEATI_TRY(leati_session_packed(s, kernel, plain, argument, wanted, weights, err));
-    return c->bias ? leati_session_argument(s, c->any.bias, 2, bias, err) : LEAT_OK;
+    LEATI_TRY(leati_session_argument(d->s, plain, leati_dnnl_arg_at(1, 0), &argument, err));
+    LEATI_TRY(leati_session_packed(d->s, d->kernel, plain, argument, wanted, &d->weights, err));
+    return c->bias ? leati_session_argument(d->s, c->any.bias, leati_dnnl_arg_at(2, 0), &d->bias, err)
+                   : LEAT_OK;
 }
 
-static leat_status add_forward(conv *c, leati_session *s, const leati_task *task, leati_kernel *kernel,
-                               leat_error *err) {
-    int src, weights, bias = 0, dst, count = c->bias ? 4 : 3;
-    bool norm = task->attrs->post.kinds & LEATI_POST_NORM;
-    LEATI_TRY(leati_session_argument(s, c->any.src, 0, &src, err));
-    LEATI_TRY(norm ? add_folded(c, s, task, kernel, &weights, &bias, err)
-                   : add_plain(c, s, kernel, &weights, &bias, err));
-    LEATI_TRY(leati_session_argument(s, c->any.dst, task->input_count, &dst, err));
+static leat_status add_weights(divided *d, leat_error *err) {
+    leati_md wanted = leati_pd_md(d->first.pd, dnnl_query_weights_md);
+    bool norm = d->task->attrs->post.kinds & LEATI_POST_NORM;
+    LEATI_TRY(norm ? add_folded(d, err) : add_plain(d, err));
+    leati_session_layout(d->kernel, d->task->op == LEATI_OP_CONV ? d->first.any.dst : d->first.any.src,
+                         wanted);
+    set_key(&d->first, d->task, d->kernel, wanted);
+    return LEAT_OK;
+}
+
+/* Describes a part, unless it is like the part before it.  All parts read the weights in the layout that the first one
+ * has chosen. */
+static leat_status next_part(divided *d, int64_t index, describe_part describe, leat_error *err) {
+    leati_dnnl_part before = d->part;
+    d->part = leati_dnnl_part_at(&d->parts, index);
+    if (index > 0 && leati_dnnl_parts_equal(&before, &d->part)) return LEAT_OK;
+    d->made = index == 0 ? &d->first : &d->other;
+    fini(d->made);
+    *d->made = d->whole;
+    d->made->g = d->part.g;
+    LEATI_TRY(make_mds(d->made, err));
+    if (index > 0) d->made->any.weights = leati_pd_md(d->first.pd, dnnl_query_weights_md);
+    return describe(d, err);
+}
+
+static leat_status add_parts(divided *d, describe_part describe, add_part add, leat_error *err) {
+    for (int64_t i = 0; i < d->parts.count; i++) {
+        LEATI_TRY(next_part(d, i, describe, err));
+        d->s->indivisible = !d->made->pd && d->parts.count > 1;
+        if (!d->made->pd) return LEAT_OK;
+        LEATI_TRY(i == 0 ? add_weights(d, err) : leati_session_next_part(d->s, err));
+        LEATI_TRY(add(d, err));
+    }
+    return LEAT_OK;
+}
+
+static leat_status divide(divided *d, bool rows, describe_part describe, add_part add, leat_error *err) {
+    LEATI_TRY(read_task(&d->whole, d->task, err));
+    d->parts = leati_dnnl_divide(&d->whole.g, d->s->sharing.parts, rows);
+    leat_status status = add_parts(d, describe, add, err);
+    fini(&d->first);
+    fini(&d->other);
+    return status;
+}
+
+/* ---- Forward ---- */
+
+static leat_status describe_forward(divided *d, leat_error *err) {
+    bool fused = true;
+    LEATI_TRY(leati_session_fuse(d->s, d->task, d->made->any.dst, &fused, d->why, err));
+    return fused ? accept(d, dnnl_forward_inference, err) : LEAT_OK;
+}
+
+static leat_status add_forward(divided *d, leat_error *err) {
+    const conv *c = d->made;
+    int src, dst, count = c->bias ? 4 : 3;
+    leati_dnnl_place to = dst_of(d, d->task->input_count);
+    LEATI_TRY(leati_session_argument(d->s, c->any.src, src_of(d, 0), &src, err));
+    LEATI_TRY(leati_session_argument(d->s, c->any.dst, to, &dst, err));
     leati_dnnl_arg args[5] = {{DNNL_ARG_SRC, src},
-                              {DNNL_ARG_WEIGHTS, weights},
+                              {DNNL_ARG_WEIGHTS, d->weights},
                               {DNNL_ARG_DST, dst},
-                              {DNNL_ARG_BIAS, bias}};
-    LEATI_TRY(leati_session_addend(s, task, c->any.dst, args, &count, err));
-    leati_session_layout(kernel, c->any.dst, leati_pd_md(c->pd, dnnl_query_weights_md));
-    set_key(c, task, kernel, leati_pd_md(c->pd, dnnl_query_weights_md));
-    return leati_session_call(s, kernel, c->pd, count, args, true, err);
+                              {DNNL_ARG_BIAS, d->bias}};
+    LEATI_TRY(leati_session_addend(d->s, d->task, c->any.dst, to.offset, args, &count, err));
+    return leati_session_call(d->s, d->kernel, c->pd, count, args, true, err);
 }
 
 static leat_status forward(leati_session *s, const leati_task *task, leati_kernel *kernel, char *why,
                            leat_error *err) {
-    bool has_bias = leati_op_inputs(task) > 2 && task->inputs[2].rank >= 0, fused = true;
-    conv c = {.bias = has_bias || task->attrs->post.kinds & LEATI_POST_NORM};
-    leat_status status = read_task(&c, task, err);
-    if (status == LEAT_OK) status = leati_session_fuse(s, task, c.any.dst, &fused, why, err);
-    if (status == LEAT_OK && fused)
-        status = leati_session_accept(describe(&c, s, dnnl_forward_inference), &c.pd, why, err);
-    if (status == LEAT_OK && c.pd) status = add_forward(&c, s, task, kernel, err);
-    fini(&c);
-    return status;
+    bool has_bias = leati_op_inputs(task) > 2 && task->inputs[2].rank >= 0;
+    divided d = {.s = s, .task = task, .kernel = kernel, .why = why};
+    d.whole.bias = has_bias || task->attrs->post.kinds & LEATI_POST_NORM;
+    return divide(&d, true, describe_forward, add_forward, err);
 }
 
-static leat_status add_bwd_data(conv *c, leati_session *s, const leati_task *task, leati_kernel *kernel,
-                                leat_error *err) {
-    int diff_dst, weights, none = 0, diff_src;
+/* ---- Gradients ---- */
+
+static leat_status describe_bwd_data(divided *d, leat_error *err) {
+    conv *c = d->made;
+    if (!d->first.blocked) {
+        LEATI_TRY(accept(d, dnnl_backward_data, err));
+        if (c != &d->first || !c->pd || !blocks_pay(c)) return LEAT_OK;
+    }
+    LEATI_TRY(use_blocks(c, err));
+    return accept(d, dnnl_backward_data, err);
+}
+
+static leat_status add_bwd_data(divided *d, leat_error *err) {
+    const conv *c = d->made;
+    int diff_dst, diff_src;
+    leati_dnnl_place from = dst_of(d, 0), to = src_of(d, 2);
     leati_md plain_src = leati_md_of(&c->md[SRC]), plain_dst = leati_md_of(&c->md[DST]);
-    LEATI_TRY(leati_session_input(s, kernel, plain_dst, c->any.dst, 0, &diff_dst, err));
-    LEATI_TRY(add_plain(c, s, kernel, &weights, &none, err));
-    LEATI_TRY(leati_session_target(s, kernel, plain_src, c->any.src, 2, &diff_src, err));
+    LEATI_TRY(leati_session_input(d->s, d->kernel, plain_dst, c->any.dst, from, &diff_dst, err));
+    LEATI_TRY(leati_session_target(d->s, d->kernel, plain_src, c->any.src, to, &diff_src, err));
     const leati_dnnl_arg args[] = {{DNNL_ARG_DIFF_DST, diff_dst},
-                                   {DNNL_ARG_WEIGHTS, weights},
+                                   {DNNL_ARG_WEIGHTS, d->weights},
                                    {DNNL_ARG_DIFF_SRC, diff_src}};
-    leati_session_layout(kernel, c->any.src, leati_pd_md(c->pd, dnnl_query_weights_md));
-    set_key(c, task, kernel, leati_pd_md(c->pd, dnnl_query_weights_md));
-    LEATI_TRY(leati_session_call(s, kernel, c->pd, 3, args, true, err));
-    return leati_session_output(s, kernel, plain_src, c->any.src, diff_src, 2, err);
+    LEATI_TRY(leati_session_call(d->s, d->kernel, c->pd, 3, args, true, err));
+    return leati_session_output(d->s, d->kernel, plain_src, c->any.src, diff_src, to, err);
 }
 
 static leat_status bwd_data(leati_session *s, const leati_task *task, leati_kernel *kernel, char *why,
                             leat_error *err) {
-    conv c = {.bias = false};
-    leat_status status = make_pd(&c, s, task, dnnl_backward_data, why, err);
-    if (status == LEAT_OK && c.pd && blocks_pay(&c)) status = use_blocks(&c, s, why, err);
-    if (status == LEAT_OK && c.pd) status = add_bwd_data(&c, s, task, kernel, err);
-    fini(&c);
-    return status;
+    divided d = {.s = s, .task = task, .kernel = kernel, .why = why};
+    return divide(&d, false, describe_bwd_data, add_bwd_data, err);
 }
 
 static leat_status add_bwd_weights(conv *c, leati_session *s, const leati_task *task, leati_kernel *kernel,
                                    leat_error *err) {
     int src, diff_dst, diff_weights, diff_bias = 0, count = 3;
+    const leati_dnnl_place to = leati_dnnl_arg_at(2, 0);
     leati_md plain = leati_md_of(&c->md[WEIGHTS]), made = leati_pd_md(c->pd, dnnl_query_diff_weights_md);
-    LEATI_TRY(leati_session_argument(s, c->any.src, 0, &src, err));
-    LEATI_TRY(leati_session_argument(s, c->any.dst, 1, &diff_dst, err));
+    LEATI_TRY(leati_session_argument(s, c->any.src, leati_dnnl_arg_at(0, 0), &src, err));
+    LEATI_TRY(leati_session_argument(s, c->any.dst, leati_dnnl_arg_at(1, 0), &diff_dst, err));
     if (task->unused & 1)
         LEATI_TRY(leati_session_scratch(s, kernel, made, &diff_weights, err));
     else
-        LEATI_TRY(leati_session_target(s, kernel, plain, made, 2, &diff_weights, err));
+        LEATI_TRY(leati_session_target(s, kernel, plain, made, to, &diff_weights, err));
     if (c->bias) {
-        LEATI_TRY(leati_session_argument(s, c->any.bias, 3, &diff_bias, err));
+        LEATI_TRY(leati_session_argument(s, c->any.bias, leati_dnnl_arg_at(3, 0), &diff_bias, err));
         count++;
     }
     const leati_dnnl_arg args[] = {{DNNL_ARG_SRC, src},
@@ -285,23 +369,25 @@ static leat_status add_bwd_weights(conv *c, leati_session *s, const leati_task *
     leati_session_layout(kernel, c->any.src, made);
     LEATI_TRY(leati_session_call(s, kernel, c->pd, count, args, true, err));
     if (task->unused & 1) return LEAT_OK;
-    return leati_session_output(s, kernel, plain, made, diff_weights, 2, err);
+    return leati_session_output(s, kernel, plain, made, diff_weights, to, err);
 }
 
 static leat_status bwd_weights(leati_session *s, const leati_task *task, leati_kernel *kernel, char *why,
                                leat_error *err) {
     conv c = {.bias = !(task->unused & 2)};
-    leat_status status = make_pd(&c, s, task, dnnl_backward_weights, why, err);
+    leat_status status = read_task(&c, task, err);
+    if (status == LEAT_OK) status = make_mds(&c, err);
+    if (status == LEAT_OK) status = leati_session_accept(ask(&c, s, dnnl_backward_weights), &c.pd, why, err);
     if (status == LEAT_OK && c.pd) status = add_bwd_weights(&c, s, task, kernel, err);
     fini(&c);
     return status;
 }
 
-/* Returns the threads for a convolution with this dst and weights (spatial..., channels / groups, filters). */
-static int threads_for(const leati_task *task, const leati_desc *dst, const leati_desc *weights, bool sums) {
+/* Returns the operations of a convolution with this dst and weights (spatial..., channels / groups, filters). */
+static double operations_of(const leati_desc *dst, const leati_desc *weights) {
     double operations = 2 * (double)leati_desc_count(dst);
     for (int i = 0; i + 1 < weights->rank; i++) operations *= (double)weights->shape[i];
-    return leati_threads_for(task, operations, sums);
+    return operations;
 }
 
 /* True if weights (spatial..., channels, filters) have more than one tap. */
@@ -315,15 +401,15 @@ leat_status leati_onednn_conv(const leati_task *task, leati_kernel *kernel, char
     /* weights that a normalisation is folded into are f32 */
     uint32_t weights = task->attrs->post.kinds & LEATI_POST_NORM ? 0 : 1u << 1;
     if (!leati_dnnl_takes(task, 1u, weights | 1u << task->input_count, why)) return LEAT_OK;
-    int threads = threads_for(task, &task->outputs[0], &task->inputs[1], false);
-    return leati_session_prepare(task, threads, kernel, why, err, forward);
+    double operations = operations_of(&task->outputs[0], &task->inputs[1]);
+    return leati_session_prepare(task, leati_share_parts(task, operations), kernel, why, err, forward);
 }
 
 leat_status leati_onednn_conv_bwd_data(const leati_task *task, leati_kernel *kernel, char *why,
                                        leat_error *err) {
     if (!leati_dnnl_takes(task, 1u | 1u << 2, 1u << 1, why)) return LEAT_OK;
-    int threads = threads_for(task, &task->inputs[0], &task->inputs[1], false);
-    return leati_session_prepare(task, threads, kernel, why, err, bwd_data);
+    double operations = operations_of(&task->inputs[0], &task->inputs[1]);
+    return leati_session_prepare(task, leati_share_parts(task, operations), kernel, why, err, bwd_data);
 }
 
 leat_status leati_onednn_conv_bwd_weights(const leati_task *task, leati_kernel *kernel, char *why,
@@ -335,6 +421,6 @@ leat_status leati_onednn_conv_bwd_weights(const leati_task *task, leati_kernel *
             "oneDNN is slow at this gradient in bfloat16"); /* 8x14x14x256, 3x3: 62 ms, 8 in f32 (Zen 4) */
         return LEAT_OK;
     }
-    int threads = threads_for(task, &task->inputs[1], &task->outputs[0], true);
-    return leati_session_prepare(task, threads, kernel, why, err, bwd_weights);
+    double operations = operations_of(&task->inputs[1], &task->outputs[0]);
+    return leati_session_prepare(task, leati_share_sums(task, operations), kernel, why, err, bwd_weights);
 }

@@ -48,6 +48,15 @@ static inline dnnl_status_t leati_md_init(leati_own_md *owned, int rank, const i
     return leati_md_init_as(owned, rank, dims, dnnl_f32, tag);
 }
 
+static inline dnnl_status_t leati_md_init_by_strides(leati_own_md *owned, int rank, const int64_t *dims,
+                                                     dnnl_data_type_t type, const int64_t *strides) {
+#if LEATI_DNNL3
+    return dnnl_memory_desc_create_with_strides(&owned->md, rank, dims, type, strides);
+#else
+    return dnnl_memory_desc_init_by_strides(&owned->md, rank, dims, type, strides);
+#endif
+}
+
 static inline void leati_md_fini(leati_own_md *owned) {
 #if LEATI_DNNL3
     if (owned->md) dnnl_memory_desc_destroy(owned->md);

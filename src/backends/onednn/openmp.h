@@ -4,7 +4,8 @@
 #define LEATI_BACKENDS_ONEDNN_OPENMP_H
 
 /* oneDNN takes its thread count from the OpenMP runtime.  Primitives must be created and executed with the same
- * count, so leat sets it around both.  Returns the previous count, which leati_openmp_leave() restores. */
+ * count, so leat sets it around both, for the calling thread alone.  Returns the previous count, which
+ * leati_openmp_leave() restores. */
 int leati_openmp_enter(int threads);
 void leati_openmp_leave(int before);
 

@@ -3,6 +3,7 @@
 #include "backends/onednn/session.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -32,58 +33,79 @@ static void destroy(void *state) {
     if (!s) return;
     for (int i = 0; i < s->call_count; i++) dnnl_primitive_destroy(s->calls[i].primitive);
     for (int i = 0; i < s->memory_count; i++) dnnl_memory_destroy(s->memories[i].memory);
+    for (int i = 0; i < s->part_count; i++) dnnl_stream_destroy(s->streams[i]);
     if (s->attr) dnnl_primitive_attr_destroy(s->attr);
     if (s->plain) dnnl_primitive_attr_destroy(s->plain);
-    if (s->stream) dnnl_stream_destroy(s->stream);
     if (s->engine) dnnl_engine_destroy(s->engine);
+    leati_free(s->calls);
+    leati_free(s->memories);
+    leati_free(s->streams);
     leati_free(s->before_data);
     leati_free(s);
 }
 
-static leat_status begin(leati_session **out, int threads, leati_kernel *kernel, leat_error *err) {
+/* Makes room for one more element in an array of `count`, which grows to powers of two. */
+static leat_status reserve(void **array, int count, size_t size, leat_error *err) {
+    if (count & (count - 1)) return LEAT_OK;
+    size_t room = count > 0 ? 2 * (size_t)count : 1;
+    void *larger = leati_realloc(*array, room, size);
+    if (!larger) return leati_fail_memory(err, room * size, "a oneDNN session");
+    *array = larger;
+    return LEAT_OK;
+}
+
+leat_status leati_session_next_part(leati_session *s, leat_error *err) {
+    void *streams = s->streams;
+    leat_status status = reserve(&streams, s->part_count, sizeof *s->streams, err);
+    s->streams = streams;
+    LEATI_TRY(status);
+    LEATI_DNNL_TRY(dnnl_stream_create(&s->streams[s->part_count], s->engine, dnnl_stream_default_flags),
+                   "stream creation");
+    s->part_count++;
+    return LEAT_OK;
+}
+
+static leat_status begin(leati_session **out, leati_dnnl_sharing sharing, leati_kernel *kernel,
+                         leat_error *err) {
     leati_session *s = leati_calloc(1, sizeof *s);
     if (!s) return leati_fail_memory(err, sizeof *s, "a oneDNN session");
     kernel->state = s;
     kernel->destroy = destroy;
-    s->threads = threads;
-    if (threads > 1) leati_openmp_sleep_soon();
+    s->sharing = sharing;
+    if (sharing.openmp > 1) leati_openmp_sleep_soon();
     LEATI_DNNL_TRY(dnnl_engine_create(&s->engine, dnnl_cpu, 0), "engine creation");
-    LEATI_DNNL_TRY(dnnl_stream_create(&s->stream, s->engine, dnnl_stream_default_flags), "stream creation");
     LEATI_DNNL_TRY(dnnl_primitive_attr_create(&s->attr), "attribute creation");
     LEATI_DNNL_TRY(dnnl_primitive_attr_set_scratchpad_mode(s->attr, dnnl_scratchpad_mode_user),
                    "scratchpad mode");
+    LEATI_TRY(leati_session_next_part(s, err));
     *out = s;
     return LEAT_OK;
 }
 
-static leat_status add_memory(leati_session *s, leati_md md, int arg, size_t offset, int *out,
-                              leat_error *err) {
-    if (s->memory_count == LEATI_DNNL_MEMORIES)
-        return leati_fail(err, LEAT_EINTERNAL, "a oneDNN session has more than %d memories",
-                          LEATI_DNNL_MEMORIES);
+leat_status leati_session_argument(leati_session *s, leati_md md, leati_dnnl_place place, int *out,
+                                   leat_error *err) {
+    void *memories = s->memories;
+    leat_status status = reserve(&memories, s->memory_count, sizeof *s->memories, err);
+    s->memories = memories;
+    LEATI_TRY(status);
     leati_dnnl_memory *m = &s->memories[s->memory_count];
+    *m = (leati_dnnl_memory){.place = place};
     LEATI_DNNL_TRY(dnnl_memory_create(&m->memory, md, s->engine, DNNL_MEMORY_NONE), "memory creation");
-    m->arg = arg;
-    m->offset = offset;
     *out = s->memory_count++;
     return LEAT_OK;
-}
-
-leat_status leati_session_argument(leati_session *s, leati_md md, int arg, int *out, leat_error *err) {
-    return add_memory(s, md, arg, 0, out, err);
 }
 
 leat_status leati_session_scratch(leati_session *s, leati_kernel *kernel, leati_md md, int *out,
                                   leat_error *err) {
     size_t offset = kernel->scratch_bytes;
     kernel->scratch_bytes += leati_align(dnnl_memory_desc_get_size(md));
-    return add_memory(s, md, LEATI_DNNL_SCRATCH, offset, out, err);
+    return leati_session_argument(s, md, leati_dnnl_arg_at(LEATI_DNNL_SCRATCH, offset), out, err);
 }
 
 leat_status leati_session_pack(leati_session *s, leati_md md, int *out, leat_error *err) {
     size_t offset = s->pack_bytes;
     s->pack_bytes += leati_align(dnnl_memory_desc_get_size(md));
-    return add_memory(s, md, LEATI_DNNL_PACK, offset, out, err);
+    return leati_session_argument(s, md, leati_dnnl_arg_at(LEATI_DNNL_PACK, offset), out, err);
 }
 
 static leat_status add_reorder(leati_session *s, leati_kernel *kernel, leati_md from, int from_memory,
@@ -94,7 +116,7 @@ static leat_status add_reorder(leati_session *s, leati_kernel *kernel, leati_md 
     const leati_dnnl_arg args[] = {{DNNL_ARG_FROM, from_memory}, {DNNL_ARG_TO, to_memory}};
     leat_status status = leati_session_call(s, kernel, pd, 2, args, false, err);
     dnnl_primitive_desc_destroy(pd);
-    *(s->packing ? &kernel->pack_reorders : &kernel->reorders) += 1;
+    if (s->part_count == 1) *(s->packing ? &kernel->pack_reorders : &kernel->reorders) += 1;
     *(s->packing ? &kernel->pack_reorder_bytes : &kernel->reorder_bytes) += dnnl_memory_desc_get_size(to);
     return status;
 }
@@ -111,9 +133,9 @@ leat_status leati_session_packed(leati_session *s, leati_kernel *kernel, leati_m
 }
 
 leat_status leati_session_input(leati_session *s, leati_kernel *kernel, leati_md plain, leati_md wanted,
-                                int arg, int *out, leat_error *err) {
+                                leati_dnnl_place place, int *out, leat_error *err) {
     int argument = 0;
-    LEATI_TRY(leati_session_argument(s, plain, arg, &argument, err));
+    LEATI_TRY(leati_session_argument(s, plain, place, &argument, err));
     *out = argument;
     if (dnnl_memory_desc_equal(plain, wanted)) return LEAT_OK;
     LEATI_TRY(leati_session_scratch(s, kernel, wanted, out, err));
@@ -121,27 +143,31 @@ leat_status leati_session_input(leati_session *s, leati_kernel *kernel, leati_md
 }
 
 leat_status leati_session_target(leati_session *s, leati_kernel *kernel, leati_md plain, leati_md wanted,
-                                 int arg, int *out, leat_error *err) {
-    if (dnnl_memory_desc_equal(plain, wanted)) return leati_session_argument(s, plain, arg, out, err);
+                                 leati_dnnl_place place, int *out, leat_error *err) {
+    if (dnnl_memory_desc_equal(plain, wanted)) return leati_session_argument(s, plain, place, out, err);
     return leati_session_scratch(s, kernel, wanted, out, err);
 }
 
 leat_status leati_session_output(leati_session *s, leati_kernel *kernel, leati_md plain, leati_md made,
-                                 int memory, int arg, leat_error *err) {
+                                 int memory, leati_dnnl_place place, leat_error *err) {
     int argument = 0;
     if (dnnl_memory_desc_equal(plain, made)) return LEAT_OK;
-    LEATI_TRY(leati_session_argument(s, plain, arg, &argument, err));
+    LEATI_TRY(leati_session_argument(s, plain, place, &argument, err));
     return add_reorder(s, kernel, made, memory, plain, argument, err);
 }
 
 leat_status leati_session_call(leati_session *s, leati_kernel *kernel, dnnl_primitive_desc_t pd, int count,
                                const leati_dnnl_arg *args, bool named, leat_error *err) {
-    if (s->call_count == LEATI_DNNL_CALLS || count >= LEATI_DNNL_ARGS)
-        return leati_fail(err, LEAT_EINTERNAL, "a oneDNN session has too many calls or arguments");
+    if (count >= LEATI_DNNL_ARGS)
+        return leati_fail(err, LEAT_EINTERNAL, "a call of oneDNN has too many arguments");
+    void *calls = s->calls;
+    leat_status status = reserve(&calls, s->call_count, sizeof *s->calls, err);
+    s->calls = calls;
+    LEATI_TRY(status);
     leati_dnnl_call *call = &s->calls[s->call_count];
+    *call = (leati_dnnl_call){.part = s->packing ? LEATI_DNNL_PACKING : s->part_count - 1};
     LEATI_DNNL_TRY(dnnl_primitive_create(&call->primitive, pd), "primitive creation");
     s->call_count++;
-    call->packs = s->packing;
     for (int i = 0; i < count; i++)
         call->args[call->count++] = (dnnl_exec_arg_t){args[i].arg, s->memories[args[i].memory].memory};
     leati_md pad = leati_pd_md(pd, dnnl_query_scratchpad_md);
@@ -150,7 +176,7 @@ leat_status leati_session_call(leati_session *s, leati_kernel *kernel, dnnl_prim
         LEATI_TRY(leati_session_scratch(s, kernel, pad, &memory, err));
         call->args[call->count++] = (dnnl_exec_arg_t){DNNL_ARG_SCRATCHPAD, s->memories[memory].memory};
     }
-    if (named)
+    if (named && s->part_count == 1)
         snprintf(kernel->implementation, sizeof kernel->implementation, "onednn %s", leati_dnnl_name(pd));
     kernel->run = leati_session_run;
     return LEAT_OK;
@@ -158,9 +184,10 @@ leat_status leati_session_call(leati_session *s, leati_kernel *kernel, dnnl_prim
 
 void *leati_session_at(const leati_session *s, int memory, void *const *args, const leati_run *run,
                        unsigned char *pack) {
-    const leati_dnnl_memory *m = &s->memories[memory];
-    if (m->arg >= 0) return args[m->arg];
-    return (m->arg == LEATI_DNNL_PACK ? pack : (unsigned char *)run->scratch) + m->offset;
+    leati_dnnl_place place = s->memories[memory].place;
+    unsigned char *base =
+        place.arg >= 0 ? args[place.arg] : (place.arg == LEATI_DNNL_PACK ? pack : run->scratch);
+    return base ? base + place.offset : NULL;
 }
 
 static dnnl_status_t set_memories(leati_session *s, void *const *args, const leati_run *run,
@@ -176,21 +203,47 @@ static dnnl_status_t set_memories(leati_session *s, void *const *args, const lea
     return status;
 }
 
+/* Executes the calls of a part, on the thread that calls this. */
+static dnnl_status_t execute(const leati_session *s, int part) {
+    dnnl_status_t status = dnnl_success;
+    dnnl_stream_t stream = s->streams[part == LEATI_DNNL_PACKING ? 0 : part];
+    int before = leati_openmp_enter(s->sharing.openmp);
+    for (int i = 0; i < s->call_count && status == dnnl_success; i++)
+        if (s->calls[i].part == part)
+            status =
+                dnnl_primitive_execute(s->calls[i].primitive, stream, s->calls[i].count, s->calls[i].args);
+    leati_openmp_leave(before);
+    return status;
+}
+
+/* A run of a session's parts. */
+typedef struct execution {
+    const leati_session *session;
+    atomic_int failed; /* the status of a part that failed */
+} execution;
+
+static void execute_part(void *of, int64_t part, int member) {
+    execution *e = of;
+    (void)member;
+    dnnl_status_t status = execute(e->session, (int)part);
+    if (status != dnnl_success) atomic_store(&e->failed, (int)status);
+}
+
 leat_status leati_session_run(const leati_kernel *kernel, void *const *args, const leati_run *run,
                               leat_error *err) {
     leati_session *s = kernel->state;
     unsigned char *pack = run->pack;
     bool packed = pack && run->packed;
-    int before = leati_openmp_enter(s->threads);
+    execution e = {.session = s};
     if (!pack && kernel->pack_bytes)
         pack = (unsigned char *)run->scratch + (kernel->scratch_bytes - kernel->pack_bytes);
     dnnl_status_t status = set_memories(s, args, run, pack);
     if (status == dnnl_success && !packed && s->before) s->before(s, kernel, args, run, pack);
-    for (int i = 0; i < s->call_count && status == dnnl_success; i++)
-        if (!packed || !s->calls[i].packs)
-            status =
-                dnnl_primitive_execute(s->calls[i].primitive, s->stream, s->calls[i].count, s->calls[i].args);
-    leati_openmp_leave(before);
+    if (status == dnnl_success && !packed) status = execute(s, LEATI_DNNL_PACKING);
+    if (status == dnnl_success) {
+        leati_thread_pool_share(run->pool, s->sharing.parts, s->part_count, execute_part, &e);
+        status = (dnnl_status_t)atomic_load(&e.failed);
+    }
     if (status != dnnl_success) return leati_dnnl_fail(err, status, kernel->implementation);
     return LEAT_OK;
 }
@@ -237,9 +290,13 @@ bool leati_dnnl_takes(const leati_task *task, uint32_t must, uint32_t may, char 
     return false;
 }
 
-int leati_threads_for(const leati_task *task, double operations, bool sums) {
-    int threads = leati_worthwhile_threads(task, operations);
-    return !task->deterministic || threads == 1 ? threads : sums ? 1 : task->present;
+leati_dnnl_sharing leati_share_parts(const leati_task *task, double operations) {
+    return (leati_dnnl_sharing){.parts = leati_worthwhile_threads(task, operations), .openmp = 1};
+}
+
+leati_dnnl_sharing leati_share_sums(const leati_task *task, double operations) {
+    int threads = task->deterministic ? 1 : leati_worthwhile_threads(task, operations);
+    return (leati_dnnl_sharing){.parts = 1, .openmp = threads};
 }
 
 /* Sets oneDNN's algorithm and parameters for a function; returns false where oneDNN has none that is equal. */
@@ -298,41 +355,36 @@ static bool is_empty(const leati_task *task) {
     return false;
 }
 
-leat_status leati_session_addend(leati_session *s, const leati_task *task, leati_md dst, leati_dnnl_arg *args,
-                                 int *count, leat_error *err) {
+leat_status leati_session_addend(leati_session *s, const leati_task *task, leati_md dst, size_t offset,
+                                 leati_dnnl_arg *args, int *count, leat_error *err) {
     if (!(task->attrs->post.kinds & LEATI_POST_ADD)) return LEAT_OK;
+    leati_dnnl_place place = leati_dnnl_arg_at(leati_op_inputs(task) + LEATI_POST_ADDEND, offset);
     args[*count].arg = DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1;
-    return leati_session_argument(s, dst, leati_op_inputs(task) + LEATI_POST_ADDEND, &args[(*count)++].memory,
-                                  err);
+    return leati_session_argument(s, dst, place, &args[(*count)++].memory, err);
 }
 
-/* True for implementations whose sums depend on the number of threads: oneDNN's matrix products, and convolutions
- * by products, found by comparing bytes (tests/ops/test_deterministic.c).  brg*: may do so too. */
-static bool divides_sums(const leati_kernel *kernel) {
-    return strstr(kernel->implementation, "gemm") || strstr(kernel->implementation, "brg");
-}
-
-leat_status leati_session_prepare(const leati_task *task, int threads, leati_kernel *kernel, char *why,
-                                  leat_error *err, leati_session_describe describe) {
+leat_status leati_session_prepare(const leati_task *task, leati_dnnl_sharing sharing, leati_kernel *kernel,
+                                  char *why, leat_error *err, leati_session_describe describe) {
     leati_session *s = NULL;
     if (is_empty(task)) {
         snprintf(why, LEATI_REASON_BYTES, "an empty tensor");
         return LEAT_OK;
     }
     leati_fork_hold(); /* no fork meanwhile: oneDNN's cache of primitives has locks */
-    int before = leati_openmp_enter(threads);
-    leat_status status = begin(&s, threads, kernel, err);
+    int before = leati_openmp_enter(sharing.openmp);
+    leat_status status = begin(&s, sharing, kernel, err);
     if (status == LEAT_OK) status = describe(s, task, kernel, why, err);
     leati_openmp_leave(before);
     leati_fork_release();
     kernel->pack_bytes = s ? s->pack_bytes : 0;
     kernel->scratch_bytes += kernel->pack_bytes;
-    bool accepted = status == LEAT_OK && s && s->call_count > 0,
-         retry = accepted && task->deterministic && threads > 1 && divides_sums(kernel);
-    if (accepted && !retry) return LEAT_OK;
+    bool indivisible = status == LEAT_OK && s->indivisible;
+    if (status == LEAT_OK && !indivisible && s->call_count > 0) return LEAT_OK;
     destroy(kernel->state);
     memset(kernel, 0, sizeof *kernel);
-    return retry ? leati_session_prepare(task, 1, kernel, why, err, describe) : status;
+    if (!indivisible) return status;
+    leati_dnnl_sharing whole = {.parts = 1, .openmp = task->deterministic ? 1 : sharing.parts};
+    return leati_session_prepare(task, whole, kernel, why, err, describe);
 }
 
 /* Returns the axis at `position` in the order of memory: from the largest stride to the smallest, and where strides

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A session: the engine, memories and short list of primitives that one kernel uses, made when the plan is made.  A
- * run sets the memories' addresses to the arguments and executes the list; it creates nothing and looks nothing up. */
+/* A session: the engine, memories and list of primitives that one kernel uses, made when the plan is made.  A run sets
+ * the memories' addresses to the arguments and executes the list; it creates nothing and looks nothing up.  The list
+ * consists of parts, each a task of the thread pool, which executes its calls in order. */
 #ifndef LEATI_BACKENDS_ONEDNN_SESSION_H
 #define LEATI_BACKENDS_ONEDNN_SESSION_H
 
@@ -9,37 +10,55 @@
 #include "backends/onednn/onednn_compat.h"
 #include "engine/backend.h"
 
-#define LEATI_DNNL_MEMORIES 12
-#define LEATI_DNNL_CALLS    4
-#define LEATI_DNNL_ARGS     10
+#define LEATI_DNNL_ARGS 10
 
-/* The memory of a run: args[arg] for arg >= 0, else `offset` bytes into the scratch or into the packed weights. */
+/* A place in the memory of a run: `offset` bytes into argument `arg` of the kernel, or where that is negative into the
+ * scratch or into the packed weights. */
 enum { LEATI_DNNL_SCRATCH = -1, LEATI_DNNL_PACK = -2 };
+typedef struct leati_dnnl_place {
+    int arg;
+    size_t offset;
+} leati_dnnl_place;
+
+static inline leati_dnnl_place leati_dnnl_arg_at(int arg, size_t offset) {
+    return (leati_dnnl_place){arg, offset};
+}
 
 typedef struct leati_dnnl_memory {
     dnnl_memory_t memory;
-    int arg;
-    size_t offset;
+    leati_dnnl_place place;
     void *now; /* the address set last */
 } leati_dnnl_memory;
 
+/* The part of the calls that run before all others, and only when weights are packed. */
+enum { LEATI_DNNL_PACKING = -1 };
+
 typedef struct leati_dnnl_call {
-    bool packs; /* runs only when weights are packed */
+    int part;
     dnnl_primitive_t primitive;
     int count;
     dnnl_exec_arg_t args[LEATI_DNNL_ARGS];
 } leati_dnnl_call;
 
+/* How the threads share the work of an op: the number of parts to divide it into, at least, and the number of OpenMP
+ * threads that execute each.  One of the two is 1. */
+typedef struct leati_dnnl_sharing {
+    int parts, openmp;
+} leati_dnnl_sharing;
+
 typedef struct leati_session leati_session;
 struct leati_session {
     dnnl_engine_t engine;
-    dnnl_stream_t stream;
     /* attr: of the primitive, which uses leat's scratchpad; plain: of reorders */
     dnnl_primitive_attr_t attr, plain;
-    int threads, memory_count, call_count;
-    leati_dnnl_memory memories[LEATI_DNNL_MEMORIES];
-    leati_dnnl_call calls[LEATI_DNNL_CALLS];
-    bool packing; /* calls that are added now pack weights */
+    leati_dnnl_sharing sharing;
+    int memory_count, call_count;
+    leati_dnnl_memory *memories;
+    leati_dnnl_call *calls;
+    int part_count;
+    dnnl_stream_t *streams; /* of the parts; that of the first also packs */
+    bool packing;           /* calls that are added now pack weights */
+    bool indivisible;       /* oneDNN does not compute the parts of this op */
     size_t pack_bytes;
     /* If not NULL, runs before the calls that pack, for what no primitive does; before_data is its argument, freed with
      * leati_free(). */
@@ -48,9 +67,13 @@ struct leati_session {
     void *before_data;
 };
 
+/* Begins another part: calls that are added from now on belong to it. */
+leat_status leati_session_next_part(leati_session *s, leat_error *err);
+
 /* Adds a memory at an argument of the kernel, or in the kernel's scratch, which grows.  *out is its index, for
  * leati_session_call(). */
-leat_status leati_session_argument(leati_session *s, leati_md md, int arg, int *out, leat_error *err);
+leat_status leati_session_argument(leati_session *s, leati_md md, leati_dnnl_place place, int *out,
+                                   leat_error *err);
 leat_status leati_session_scratch(leati_session *s, leati_kernel *kernel, leati_md md, int *out,
                                   leat_error *err);
 /* Adds a memory among the packed weights, which are kept until the weights change. */
@@ -64,11 +87,11 @@ leat_status leati_session_packed(leati_session *s, leati_kernel *kernel, leati_m
  * of that layout, and for an input a reorder from the argument.  For an output call leati_session_target() before
  * the primitive and leati_session_output() after it. */
 leat_status leati_session_input(leati_session *s, leati_kernel *kernel, leati_md plain, leati_md wanted,
-                                int arg, int *out, leat_error *err);
+                                leati_dnnl_place place, int *out, leat_error *err);
 leat_status leati_session_target(leati_session *s, leati_kernel *kernel, leati_md plain, leati_md wanted,
-                                 int arg, int *out, leat_error *err);
+                                 leati_dnnl_place place, int *out, leat_error *err);
 leat_status leati_session_output(leati_session *s, leati_kernel *kernel, leati_md plain, leati_md made,
-                                 int memory, int arg, leat_error *err);
+                                 int memory, leati_dnnl_place place, leat_error *err);
 
 /* Returns the address of a memory in this run; pack: where this run's packed weights are. */
 void *leati_session_at(const leati_session *s, int memory, void *const *args, const leati_run *run,
@@ -105,10 +128,12 @@ static inline leati_md leati_pd_md(const_dnnl_primitive_desc_t pd, dnnl_query_t 
 typedef leat_status (*leati_session_describe)(leati_session *s, const leati_task *task, leati_kernel *kernel,
                                               char *why, leat_error *err);
 
-/* Returns how many of the task's threads a product of `operations` operations is worth.  `sums`: oneDNN divides
- * sums among threads, so that a deterministic task gets one thread. */
+/* Returns the sharing of `operations` operations: by parts, which one OpenMP thread computes, so that the result of a
+ * deterministic task, which has a fixed number of parts, depends on no number of threads. */
 #define LEATI_MANY INFINITY
-int leati_threads_for(const leati_task *task, double operations, bool sums);
+leati_dnnl_sharing leati_share_parts(const leati_task *task, double operations);
+/* The same by OpenMP threads, among which oneDNN divides sums, so that a deterministic task gets one thread. */
+leati_dnnl_sharing leati_share_sums(const leati_task *task, double operations);
 
 /* Returns oneDNN's type for a tensor: f32 or bf16. */
 dnnl_data_type_t leati_dnnl_type(const leati_desc *desc);
@@ -121,14 +146,14 @@ bool leati_dnnl_takes(const leati_task *task, uint32_t must, uint32_t may, char 
  * is false, with the reason in why, where oneDNN does not support the function. */
 leat_status leati_session_fuse(leati_session *s, const leati_task *task, leati_md dst, bool *fused, char *why,
                                leat_error *err);
-/* Adds the addend, if there is one, to a primitive's arguments. */
-leat_status leati_session_addend(leati_session *s, const leati_task *task, leati_md dst, leati_dnnl_arg *args,
-                                 int *count, leat_error *err);
+/* Adds the addend, if there is one, to a primitive's arguments; it begins `offset` bytes into its tensor. */
+leat_status leati_session_addend(leati_session *s, const leati_task *task, leati_md dst, size_t offset,
+                                 leati_dnnl_arg *args, int *count, leat_error *err);
 
-/* Begins a session and calls `describe` with the OpenMP thread count set to `threads`; leaves *kernel zeroed unless
- * the session has calls. */
-leat_status leati_session_prepare(const leati_task *task, int threads, leati_kernel *kernel, char *why,
-                                  leat_error *err, leati_session_describe describe);
+/* Begins a session and calls `describe` with the number of OpenMP threads set; leaves *kernel zeroed unless the session
+ * has calls.  If the op turns out to be indivisible, begins again with OpenMP threads in place of parts. */
+leat_status leati_session_prepare(const leati_task *task, leati_dnnl_sharing sharing, leati_kernel *kernel,
+                                  char *why, leat_error *err, leati_session_describe describe);
 
 /* Checks the status of making a primitive descriptor.  Returns LEAT_OK with *pd NULL, and the reason in why, where
  * oneDNN has no implementation, or only its slow reference one. */
