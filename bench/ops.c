@@ -130,6 +130,22 @@ typedef struct bench_case {
     {                                                                                                        \
         .pooling = {.window = WINDOW(2, 2), .kind = LEATI_POOL_MAX }                                         \
     }
+#define AVERAGE_SAME                                                                                         \
+    {                                                                                                        \
+        .pooling =                                                                                           \
+        {.window = {.spatial = 2,                                                                            \
+                    .kernel = {3, 3},                                                                        \
+                    .stride = {1, 1},                                                                        \
+                    .dilation = {1, 1},                                                                      \
+                    .pad_before = {1, 1},                                                                    \
+                    .pad_after = {1, 1}},                                                                    \
+         .kind = LEATI_POOL_AVERAGE }                                                                        \
+    }
+#define AVERAGE_CASES(tag, n, side, c)                                                                       \
+    {"average pool 3x3 " tag " fwd", LEATI_OP_POOLING, AVERAGE_SAME, 1, {DIMS(n, side, side, c)}, 0, 0}, {   \
+        "average pool 3x3 " tag " bwd", LEATI_OP_POOLING_BWD, AVERAGE_SAME, 4,                               \
+            {DIMS(n, side, side, c), DIMS(n, side, side, c), DIMS(n, side, side, c), DIMS(0)}, 0, 0          \
+    }
 #define LSTM_OF(train)                                                                                       \
     {                                                                                                        \
         .rnn =                                                                                               \
@@ -309,6 +325,16 @@ static const bench_case cases[] = {
      POOL,
      4,
      {DIMS(128, 24, 24, 64), DIMS(128, 12, 12, 64), DIMS(128, 12, 12, 64), DIMS(0)},
+     0,
+     0},
+    AVERAGE_CASES("56x56x11, n 1", 1, 56, 11),
+    AVERAGE_CASES("28x28x44, n 1", 1, 28, 44),
+    AVERAGE_CASES("14x14x88, n 8", 8, 14, 88),
+    {"pool 3x3, stride 2, 113x113x64, n 1 fwd",
+     LEATI_OP_POOLING,
+     {.pooling = {.window = WINDOW(3, 2), .kind = LEATI_POOL_MAX}},
+     1,
+     {DIMS(1, 113, 113, 64)},
      0,
      0},
     BATCH_NORM_CASES("batch norm 24x24x64, n 128", 128, 24, 64),

@@ -10,6 +10,8 @@
 #include "engine/op_semantics/geometry.h"
 #include "engine/op_semantics/op.h"
 
+#define LEATI_POOL_TAPS 128 /* elements of the window of a POOLING at most */
+
 /* BINARY, which also serves a DROPOUT whose elements share draws.  The loop goes over dst in row-major order, along
  * `axes` axes of `dim` elements; operand k advances by stride[k] elements along each axis, 0 where it is broadcast. */
 typedef struct leati_binary_args {
@@ -68,7 +70,8 @@ typedef struct leati_range_job {
         } cell; /* LSTM_CELL, LSTM_CELL_BWD, by rows */
         struct {
             const leati_geometry *geometry; /* geometry of the forward op */
-        } window; /* POOLING, by images; RESAMPLE, by rows of pixels; and their gradients */
+        } window; /* POOLING, by rows of dst; RESAMPLE, by rows of pixels; and their gradients, that of POOLING by
+                     images */
     };
 } leati_range_job;
 

@@ -15,7 +15,6 @@
 
 /* Bytes that each thread must have to move.  Less data would have to be fetched from another core's cache. */
 #define THREAD_BYTES 131072
-#define POOL_TAPS    128
 #define PIECE        2048 /* elements: their f32 copies stay in the L1 cache */
 
 /* Runs the loop over pieces whose bf16 inputs are converted to f32 first, and whose f32 output is converted to bf16
@@ -152,18 +151,19 @@ leat_status leati_native_random_normal(const leati_task *task, leati_kernel *ker
     return LEAT_OK;
 }
 
+/* Prepares POOLING, whose threads share the rows of dst, or POOLING_BWD, whose threads share the images. */
 static leat_status prepare_pooling(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
     leati_geometry g;
     leati_range_state *s;
     LEATI_TRY(leati_geometry_make(&g, &task->attrs->pooling.window, &task->inputs[0], err));
-    if (g.taps > POOL_TAPS) {
-        snprintf(why, LEATI_REASON_BYTES, "a window of more than %d elements", POOL_TAPS);
+    if (g.taps > LEATI_POOL_TAPS) {
+        snprintf(why, LEATI_REASON_BYTES, "a window of more than %d elements", LEATI_POOL_TAPS);
         return LEAT_OK;
     }
     LEATI_TRY(leati_range_prepare(&s, task, kernel, err));
     s->geometry = g;
     s->job.window.geometry = &s->geometry;
-    s->count = g.batch;
+    s->count = task->op == LEATI_OP_POOLING ? g.batch * g.out[0] * g.out[1] : g.batch;
     s->unit = 1;
     leati_range_share(s, task, leati_task_bytes(task));
     return LEAT_OK;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* REDUCE and POOLING, for the code that is compiled once per instruction set. */
+/* REDUCE, for the code that is compiled once per instruction set. */
 #ifndef LEATI_BACKENDS_NATIVE_ELEMENTWISE_REDUCE_TMPL_H
 #define LEATI_BACKENDS_NATIVE_ELEMENTWISE_REDUCE_TMPL_H
 
@@ -174,116 +174,6 @@ static void reduce(const leati_range_job *job, int64_t first, int64_t last) {
             fold_row(job, from, job->reduce.sums, FOLD_MIN);
         for (int64_t j = 0; j < job->reduce.dst_row; j++)
             to[j] = (float)(job->reduce.sums[j] / job->reduce.divisor);
-    }
-}
-
-#define POOL_TAPS 128 /* elements of a window at most */
-
-/* Sets where the elements of channel 0 under output pixel `pixel` start in an image; returns their number, padding
- * excluded. */
-static int taps_of(const leati_geometry *g, int64_t pixel, int64_t starts[POOL_TAPS]) {
-    int count = 0;
-    for (int64_t tap = 0; tap < g->taps; tap++) {
-        int64_t from = leati_source_pixel(g, pixel, tap);
-        if (from >= 0) starts[count++] = from * g->channels;
-    }
-    return count;
-}
-
-LEATI_INLINE int64_t image_floats(const leati_geometry *g) {
-    return g->in[0] * g->in[1] * g->in[2] * g->channels;
-}
-
-LEATI_INLINE vf pool_one(const float *src, const int64_t *starts, int taps, bool maximum, int64_t left) {
-    vf acc = v_load_part(src + starts[0], left);
-    for (int t = 1; t < taps; t++) {
-        vf x = v_load_part(src + starts[t], left);
-        acc = maximum ? v_max(acc, x) : acc + x;
-    }
-    return maximum ? acc : acc / (float)taps;
-}
-
-LEATI_INLINE void pool_images(const leati_range_job *job, int64_t first, int64_t last, bool maximum) {
-    const leati_geometry *g = job->window.geometry;
-    int64_t pixels = g->out_pixels / g->batch, starts[POOL_TAPS];
-    for (int64_t pixel = 0; pixel < pixels; pixel++) {
-        int taps = taps_of(g, pixel, starts);
-        for (int64_t image = first; image < last; image++) {
-            const float *src = job->in[0] + image * image_floats(g);
-            float *dst = job->out[0] + (image * pixels + pixel) * g->channels;
-            for (int64_t c = 0; c < g->channels; c += LEATI_LANES)
-                v_store_part(dst + c, pool_one(src + c, starts, taps, maximum, g->channels - c),
-                             g->channels - c);
-        }
-    }
-}
-
-static void pooling(const leati_range_job *job, int64_t first, int64_t last) {
-    for (int64_t image = first; image < last; image++)
-        if (job->attrs->pooling.kind == LEATI_POOL_MAX)
-            pool_images(job, image, image + 1, true);
-        else
-            pool_images(job, image, image + 1, false);
-}
-
-/* True if windows neither overlap nor leave elements out: then each element of diff_src is written exactly once. */
-static bool tiles_exactly(const leati_geometry *g) {
-    for (int i = 0; i < 3; i++)
-        if (g->kernel[i] != g->stride[i] || g->out[i] * g->stride[i] != g->in[i] || g->pad_before[i] != 0)
-            return false;
-    return true;
-}
-
-LEATI_INLINE void add_to(float *to, vf x, bool overwrite, int64_t left) {
-    v_store_part(to, overwrite ? x : v_load_part(to, left) + x, left);
-}
-
-/* Maximum pooling: the first element of the window that equals dst receives the gradient. */
-LEATI_INLINE void max_bwd(const float *src, vf dst, vf diff, float *to, const int64_t *starts, int taps,
-                          bool overwrite, int64_t left) {
-    vi free = ~(vi){0};
-    for (int t = 0; t < taps; t++) {
-        vi hit = (vi)(v_load_part(src + starts[t], left) == dst) & free;
-        add_to(to + starts[t], (vf)(hit & (vi)diff), overwrite, left);
-        free &= ~hit;
-    }
-}
-
-LEATI_INLINE void average_bwd(vf diff, float *to, const int64_t *starts, int taps, bool overwrite,
-                              int64_t left) {
-    vf share = diff / (float)taps;
-    for (int t = 0; t < taps; t++) add_to(to + starts[t], share, overwrite, left);
-}
-
-LEATI_INLINE void pool_image_bwd(const leati_range_job *job, int64_t image, bool maximum, bool overwrite) {
-    const leati_geometry *g = job->window.geometry;
-    int64_t pixels = g->out_pixels / g->batch, starts[POOL_TAPS];
-    const float *src = job->in[0] + image * image_floats(g);
-    float *to = job->out[0] + image * image_floats(g);
-    if (!overwrite) memset(to, 0, (size_t)image_floats(g) * sizeof *to);
-    for (int64_t pixel = 0; pixel < pixels; pixel++) {
-        int taps = taps_of(g, pixel, starts);
-        int64_t at = (image * pixels + pixel) * g->channels;
-        for (int64_t c = 0; c < g->channels; c += LEATI_LANES) {
-            int64_t left = g->channels - c;
-            vf diff = v_load_part(job->in[2] + at + c, left);
-            if (maximum)
-                max_bwd(src + c, v_load_part(job->in[1] + at + c, left), diff, to + c, starts, taps,
-                        overwrite, left);
-            else
-                average_bwd(diff, to + c, starts, taps, overwrite, left);
-        }
-    }
-}
-
-static void pooling_bwd(const leati_range_job *job, int64_t first, int64_t last) {
-    bool maximum = job->attrs->pooling.kind == LEATI_POOL_MAX,
-         overwrite = tiles_exactly(job->window.geometry);
-    for (int64_t image = first; image < last; image++) {
-        if (maximum && overwrite)
-            pool_image_bwd(job, image, true, true);
-        else
-            pool_image_bwd(job, image, maximum, overwrite);
     }
 }
 

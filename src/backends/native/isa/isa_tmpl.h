@@ -9,6 +9,7 @@
 #include "backends/native/elementwise/gather_tmpl.h"
 #include "backends/native/norm/group_norm_tmpl.h"
 #include "backends/native/elementwise/loops_tmpl.h"
+#include "backends/native/elementwise/pooling_tmpl.h"
 #include "backends/native/rnn/rnn_tmpl.h"
 #include "backends/native/rnn/cell_tmpl.h"
 #include "backends/native/elementwise/reduce_tmpl.h"

@@ -10,13 +10,6 @@
 
 #define NORM_ROWS 16
 
-/* Returns where the next vector of a row begins.  The last vector overlaps the one before instead of being a
- * partial one. */
-LEATI_INLINE int64_t next_vector(int64_t c, int64_t channels) {
-    int64_t next = c + LEATI_LANES;
-    return next < channels && next > channels - LEATI_LANES ? channels - LEATI_LANES : next;
-}
-
 /* Computes the mean and the sum of squared distances from it over a few rows, per channel. */
 LEATI_INLINE void moments_of_rows(const void *x, int64_t start, int64_t channels, int64_t rows,
                                   float *restrict mean, float *restrict squares, const bool bf16) {

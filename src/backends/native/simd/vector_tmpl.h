@@ -92,6 +92,13 @@ LEATI_INLINE void v_store_part(float *to, vf x, int64_t count) {
 #endif
 }
 
+/* Returns where the next vector of a row begins.  The last vector overlaps the one before instead of being a
+ * partial one. */
+LEATI_INLINE int64_t next_vector(int64_t c, int64_t channels) {
+    int64_t next = c + LEATI_LANES;
+    return next < channels && next > channels - LEATI_LANES ? channels - LEATI_LANES : next;
+}
+
 typedef uint16_t vh __attribute__((vector_size(LEATI_LANES * 2)));
 typedef uint16_t vh_loose __attribute__((vector_size(LEATI_LANES * 2), aligned(2), may_alias));
 typedef uint32_t vu __attribute__((vector_size(LEATI_LANES * 4)));
