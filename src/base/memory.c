@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The allocator, on top of libc's.  Room: base. */
-#define _GNU_SOURCE /* madvise */
 #include "base/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
+
+#include "base/pages.h"
 
 void *leati_calloc(size_t count, size_t size) {
     return calloc(count ? count : 1, size ? size : 1);
@@ -24,24 +24,16 @@ static bool is_more_than_all(size_t bytes) {
 static void *alloc_aligned(size_t bytes, size_t *rounded) {
     *rounded = leati_align(bytes ? bytes : 1);
     if (*rounded == SIZE_MAX || is_more_than_all(*rounded)) return NULL;
-    return aligned_alloc(LEATI_ALIGNMENT, *rounded);
-}
-
-#define HUGE_FROM ((size_t)4 << 20)
-
-/* Asks the kernel for huge pages if a block has some megabytes: a few page faults then map what thousands would, and
- * the processor finds more of the addresses in its TLB. */
-static void ask_for_huge_pages(void *memory, size_t bytes) {
-    if (!memory || bytes < HUGE_FROM) return;
-    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-    const uintptr_t first = ((uintptr_t)memory + page - 1) / page * page, end = (uintptr_t)memory + bytes;
-    (void)madvise((void *)first, end - first, MADV_HUGEPAGE);
+    return aligned_alloc(leati_block_alignment(*rounded), *rounded);
 }
 
 void *leati_calloc_aligned(size_t bytes) {
     size_t rounded = 0;
     void *memory = alloc_aligned(bytes, &rounded);
-    ask_for_huge_pages(memory, rounded);
+    if (memory && leati_block_alignment(rounded) > LEATI_ALIGNMENT) {
+        leati_pages_prefer_huge(memory, rounded);
+        leati_pages_populate(memory, rounded);
+    }
     if (memory) memset(memory, 0, rounded);
     return memory;
 }

@@ -15,6 +15,9 @@
  * block takes memory only where it is written. */
 void *leati_calloc(size_t count, size_t size);
 
+/* Returns the alignment of a block: LEATI_ALIGNMENT, or the size of a huge page for one of some megabytes. */
+size_t leati_block_alignment(size_t bytes);
+
 /* Returns zeroed memory that is aligned to LEATI_ALIGNMENT, in huge pages where it has some megabytes; NULL if there is
  * not enough. */
 void *leati_calloc_aligned(size_t bytes);

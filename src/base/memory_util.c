@@ -14,6 +14,10 @@ char *leati_strdup(const char *text) {
     return leati_memdup(text, strlen(text) + 1);
 }
 
+size_t leati_block_alignment(size_t bytes) {
+    return bytes < (size_t)4 << 20 ? LEATI_ALIGNMENT : (size_t)2 << 20;
+}
+
 size_t leati_align(size_t bytes) {
     return bytes > SIZE_MAX - LEATI_ALIGNMENT
                ? SIZE_MAX

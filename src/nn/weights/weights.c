@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/pages.h"
 
 static void free_slab(leati_weights *weights, int i) {
     leati_free(weights->slots[i] ? weights->slots[i] : weights->slab[i]);
@@ -12,8 +13,12 @@ static void free_slab(leati_weights *weights, int i) {
 
 /* Large slots are not resident before they are written: a rank that does not own them never writes them. */
 static void *alloc_slots(leati_weights *weights, int i, size_t bytes) {
-    weights->slots[i] = leati_calloc(1, bytes + LEATI_ALIGNMENT);
-    return (void *)leati_align((uintptr_t)weights->slots[i]);
+    const size_t alignment = leati_block_alignment(bytes);
+    weights->slots[i] = leati_calloc(1, bytes + alignment);
+    if (!weights->slots[i]) return NULL;
+    void *slots = (void *)(((uintptr_t)weights->slots[i] + alignment - 1) / alignment * alignment);
+    if (alignment > LEATI_ALIGNMENT) leati_pages_prefer_huge(slots, bytes);
+    return slots;
 }
 
 void leati_weights_fini(leati_weights *weights) {
@@ -87,6 +92,11 @@ leat_status leati_weights_train(leati_weights *weights, int slot_count, int scal
         leati_weights_changed(weights, (leati_slab)i);
     }
     return LEAT_OK;
+}
+
+void leati_weights_populate_slots(const leati_weights *weights) {
+    for (int i = LEATI_SLAB_SLOT0; i < LEATI_SLAB_SCALARS; ++i)
+        if (weights->slab[i]) leati_pages_populate(weights->slab[i], weights->trainable_bytes);
 }
 
 leat_status leati_weights_check_slots(const leati_weights *weights, leat_error *err) {

@@ -81,6 +81,9 @@ leat_status leati_weights_train(leati_weights *weights, int slot_count, int scal
  * `has_rows` is owned from now on, also after a failure.  Errors: LEAT_ENOMEM. */
 leat_status leati_weights_set_rows(leati_weights *weights, bool *has_rows, size_t bytes, leat_error *err);
 
+/* Makes the optimizer's slots resident, before a step that writes all of them. */
+void leati_weights_populate_slots(const leati_weights *weights);
+
 /* Checks that this process has all slots of the optimizer.  Errors: LEAT_ENOTSUP they are spread over ranks. */
 leat_status leati_weights_check_slots(const leati_weights *weights, leat_error *err);
 

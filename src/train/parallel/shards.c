@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "base/os/pages.h"
+#include "base/pages.h"
 
 leat_status leati_shards_init(leati_shards *s, leat_dist *dist, leat_model *model, leat_error *err) {
     const size_t ranks = (size_t)dist->size;
