@@ -39,6 +39,15 @@
         .bends = true                                                                                        \
     }
 
+/* Single pixels, more than a dense layer has, whose filters do not fill vectors. */
+#define FUSED_REMAINDER(title, filters, f, pa, pb)                                                           \
+    {                                                                                                        \
+        .name = "conv of " #filters " filters, then " title, .op = LEATI_OP_CONV,                            \
+        .attrs = {.conv = {W2(1, 1, 1, 0, 0), .groups = 1}}, .input_count = 3,                               \
+        .inputs = {OP_F32(1, 9, 9, 9), OP_F32(1, 1, 9, filters), OP_F32(filters)},                           \
+        .then = &(const leati_eltwise){.function = (f), .a = (pa), .b = (pb)}, .bends = true                 \
+    }
+
 /* Whole panels again, with strides. */
 #define STEPS_OF_PANELS(size, side)                                                                          \
     {                                                                                                        \
@@ -242,6 +251,10 @@ const op_case cases_conv[] = {
     FUSED_PANELS("silu, of 4x4 tiles", 3, 24, LEATI_FN_SILU, 0, 0),
     FUSED_PANELS("relu6", 1, 3, LEATI_FN_RELU, 0, 0.5f),
     FUSED_PANELS("silu", 1, 3, LEATI_FN_SILU, 0, 0),
+    FUSED_REMAINDER("tanh", 6, LEATI_FN_TANH, 0, 0),
+    FUSED_REMAINDER("relu6", 23, LEATI_FN_RELU, 0, 0.5f),
+    FUSED_REMAINDER("hard swish", 41, LEATI_FN_HARD_SWISH, 0, 0),
+    FUSED_REMAINDER("silu", 72, LEATI_FN_SILU, 0, 0),
     STEPS_OF_PANELS(1, 4),
     STEPS_OF_PANELS(3, 5),
     TILES("more than 128 pixels and filters", 23, 4, 132, 1, 2, 1),

@@ -194,6 +194,14 @@ static void separable_block(bench *b) {
     keep(b, leati_add(b->graph, x, y));
 }
 
+/* Single pixels whose filters end within a vector. */
+static void bottleneck(bench *b) {
+    leati_value x = input(b, SHAPE(2, 9, 7, 24));
+    leati_value y = relu6(b, apply_norm(b, convolve(b, x, 73, 1, 1, true), true, true));
+    y = apply_norm(b, convolve(b, y, 24, 1, 1, false), true, true);
+    keep(b, leati_add(b->graph, x, y));
+}
+
 static void odd_channels(bench *b) {
     leati_value x = input(b, SHAPE(2, 5, 7, 3));
     leati_value y = relu(b, apply_norm(b, convolve(b, x, 5, 3, 1, true), true, true));
@@ -353,6 +361,7 @@ static const net nets[] = {
     {"large residual block", large_residual_block, {"conv+norm+relu", "conv+norm+add+relu"}, {1, 1}},
     {"projection block", projection_block, {"conv+norm", "conv+norm+add+relu"}, {1, 1}},
     {"separable block", separable_block, {"conv+norm+relu", "conv+norm+add"}, {2, 1}},
+    {"bottleneck", bottleneck, {"conv+norm+relu", "conv+norm+add"}, {1, 1}},
     {"odd channels", odd_channels, {NULL}, {0}},
     {"products", products, {"matmul+sigmoid", "matmul+add+relu"}, {1, 1}},
     {"perceptrons of blocks",

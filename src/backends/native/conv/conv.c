@@ -14,8 +14,9 @@
 #include "base/memory.h"
 
 enum {
-    ROWS = 96,  /* rows of a block, which stays in the L2 cache */
-    DEPTH = 512 /* depth of a part of a panel of weights, which stays in the L1 cache */
+    ROWS = 96,       /* rows of a block, which stays in the L2 cache */
+    DEPTH = 512,     /* depth of a part of a panel of weights, which stays in the L1 cache */
+    FEW_CHANNELS = 8 /* products of fewer channels are bound by their reads and writes */
 };
 
 /* ---- Weights ---- */
@@ -115,13 +116,12 @@ bool leati_conv_is_flat(const leati_geometry *g) {
     return g->taps == 1 && !has_padding(g) && !leati_conv_has_steps(g);
 }
 
-/* Products of single pixels may end with a part of a panel, and Winograd's with one of its two vectors. */
-static bool fills_panels(const leati_geometry *g, const leati_native_isa *isa, bool transposed,
-                         bool winograd) {
-    if (g->filters % isa->panel == 0) return true;
+/* Products have any number of filters; Winograd's may end with one of a panel's two vectors.  Gradients transpose the
+ * weights by squares of whole vectors. */
+static bool fills_vectors(const leati_geometry *g, const leati_native_isa *isa, bool transposed,
+                          bool winograd) {
     if (winograd) return g->filters % isa->lanes == 0;
-    if (transposed || !leati_conv_is_flat(g)) return false;
-    return leati_conv_is_dense(g) || (g->filters > isa->panel && g->filters % isa->lanes == 0);
+    return !transposed || g->filters % isa->panel == 0;
 }
 
 static int64_t panels_of(const leati_conv_state *s) {
@@ -132,9 +132,10 @@ static int64_t panels_of(const leati_conv_state *s) {
 static const char *reason_against(const leati_geometry *g, const leati_native_isa *isa, bool transposed,
                                   bool winograd, bool prefer_onednn) {
     if (g->groups > 1) return "a grouped convolution";
-    if (!fills_panels(g, isa, transposed, winograd) || (transposed && g->channels % isa->lanes))
+    if (!fills_vectors(g, isa, transposed, winograd) || (transposed && g->channels % isa->lanes))
         return "channels or filters that do not fill whole vectors";
-    if (prefer_onednn && g->taps * g->channels < 32) return "too few channels and taps";
+    if (prefer_onednn && g->taps * g->channels < (leati_conv_is_flat(g) ? FEW_CHANNELS : 32))
+        return "too few channels and taps";
     if (prefer_onednn && !winograd && isa->lanes >= 8 && g->taps > 1 && g->in[0] == 1)
         return "a window that oneDNN has a kernel for";
     if (g->out_pixels == 0) return "an empty tensor";

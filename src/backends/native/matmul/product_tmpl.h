@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Products of matrices with their fused bias, addend and function, for the code that is compiled once per
- * instruction set.  A tile is LEATI_ROWS rows of the product times one panel, kept in registers over the whole
- * depth; with 32 registers it is two panels wide, which needs fewer loads per multiplication. */
+ * instruction set.  A tile is some rows of the product times some vectors of columns, kept in registers over the
+ * whole depth.  Its last vector may have columns that the product does not have: panels are padded with zeros. */
 #ifndef LEATI_BACKENDS_NATIVE_MATMUL_PRODUCT_TMPL_H
 #define LEATI_BACKENDS_NATIVE_MATMUL_PRODUCT_TMPL_H
 
-#include <math.h>
 #include <stdbool.h>
 
 #include "backends/native/simd/function_tmpl.h"
@@ -15,10 +14,11 @@
 
 #define PRODUCT_L2_FLOATS (32 * 1024) /* floats of b that stay in the L2 cache */
 #if LEATI_LANES == 16
-#define PRODUCT_VECTORS 4 /* vectors of a tile's row */
+#define PRODUCT_VECTORS 4 /* vectors of a tile's row: with 32 registers two panels, for fewer loads */
 #else
 #define PRODUCT_VECTORS 2
 #endif
+#define PRODUCT_TALL 12 /* rows of the tallest tile */
 
 /* True for max(x, 0) and min(max(x, 0), b), which are applied in registers; other functions are applied to each block
  * of c while it is in the L1 cache. */
@@ -31,9 +31,6 @@ LEATI_INLINE int is_clip(const leati_eltwise *f) {
 
 #define LINE_FLOATS 16
 
-#define PRODUCT_TALL                                                                                         \
-    12 /* rows of a tile of one vector, whose additions would otherwise wait for each other */
-
 /* Data that a tile prefetches per cache line of the depth: cache lines of the panels that are used next, and of the
  * next rows of a. */
 typedef struct product_prefetch {
@@ -42,11 +39,43 @@ typedef struct product_prefetch {
     bool rows;
 } product_prefetch;
 
+/* Adds bias and addend to a tile, applies the function where it is a clip, and stores the tile.  The last of its
+ * vectors has `last` columns. */
+LEATI_INLINE void finish_tile(const leati_product *p, int64_t row, int64_t column,
+                              vf acc[PRODUCT_TALL][PRODUCT_VECTORS], const int rows, const int vectors,
+                              int64_t last) {
+    if (p->bias) {
+        const float *from = p->bias + column;
+        EACH (j, vectors) {
+            vf bias = v_load_part(from + j * LEATI_LANES, j < vectors - 1 ? LEATI_LANES : last);
+            EACH (i, rows) acc[i][j] += bias;
+        }
+    }
+    if (p->addend) {
+        int64_t addend_row = p->addend_row;
+        const float *addend = p->addend + row * addend_row + column;
+        EACH (i, rows)
+            EACH (j, vectors)
+                acc[i][j] += v_load_part(addend + i * addend_row + j * LEATI_LANES,
+                                         j < vectors - 1 ? LEATI_LANES : last);
+    }
+    if (p->f && is_clip(p->f)) {
+        vf high = v_all(p->f->b);
+        EACH (i, rows)
+            EACH (j, vectors) acc[i][j] = v_min(v_max(acc[i][j], v_all(0)), high);
+    }
+    int64_t c_row = p->c_row;
+    float *c = p->c + row * c_row + column;
+    EACH (i, rows)
+        EACH (j, vectors)
+            v_store_part(c + i * c_row + j * LEATI_LANES, acc[i][j], j < vectors - 1 ? LEATI_LANES : last);
+}
+
 /* Computes the tile of p at (row, column): `rows` rows of `vectors` vectors. */
 LEATI_INLINE void product_tile(const leati_product *p, int64_t row, int64_t column, product_prefetch prefetch,
                                const int rows, const int vectors) {
     vf acc[PRODUCT_TALL][PRODUCT_VECTORS];
-    int64_t a_row = p->a_row, a_depth = p->a_depth, addend_row = p->addend_row, c_row = p->c_row;
+    int64_t a_row = p->a_row, a_depth = p->a_depth, c_row = p->c_row;
     const float *part = p->a + row * a_row, *b = p->b + column / LEATI_PANEL * p->b_panel;
     float *c = p->c + row * c_row + column;
     EACH (i, rows) {
@@ -76,27 +105,17 @@ LEATI_INLINE void product_tile(const leati_product *p, int64_t row, int64_t colu
         }
         part += p->a_part;
     } while (--parts > 0);
-    if (p->bias) {
-        EACH (j, vectors) {
-            vf bias = v_load(p->bias + column + j * LEATI_LANES);
-            EACH (i, rows) acc[i][j] += bias;
-        }
-    }
-    if (p->addend) {
-        const float *addend = p->addend + row * addend_row + column;
-        EACH (i, rows)
-            EACH (j, vectors) acc[i][j] += v_load(addend + i * addend_row + j * LEATI_LANES);
-    }
-    if (p->f && is_clip(p->f)) {
-        vf high = v_all(p->f->b);
-        EACH (i, rows)
-            EACH (j, vectors) acc[i][j] = v_min(v_max(acc[i][j], v_all(0)), high);
-    }
-    EACH (i, rows)
-        EACH (j, vectors) v_store(c + i * c_row + j * LEATI_LANES, acc[i][j]);
+    int64_t last = p->columns - column - (vectors - 1) * LEATI_LANES;
+    if (last >= LEATI_LANES)
+        finish_tile(p, row, column, acc, rows, vectors, LEATI_LANES);
+    else
+        finish_tile(p, row, column, acc, rows, vectors, last);
 }
 
 #undef EACH
+
+typedef void (*product_tile_of)(const leati_product *p, int64_t row, int64_t column,
+                                product_prefetch prefetch);
 
 #define PRODUCT_TILE(rows, vectors)                                                                          \
     static __attribute__((noinline)) void product_tile_##rows##_##vectors(const leati_product *p,            \
@@ -104,51 +123,41 @@ LEATI_INLINE void product_tile(const leati_product *p, int64_t row, int64_t colu
                                                                           product_prefetch prefetch) {       \
         product_tile(p, row, column, prefetch, rows, vectors);                                               \
     }
-#define PRODUCT_TILES(vectors)                                                                               \
-    PRODUCT_TILE(1, vectors)                                                                                 \
-    PRODUCT_TILE(2, vectors)                                                                                 \
-    PRODUCT_TILE(3, vectors)                                                                                 \
-    PRODUCT_TILE(4, vectors)                                                                                 \
-    PRODUCT_TILE(5, vectors)                                                                                 \
-    PRODUCT_TILE(6, vectors)                                                                                 \
-    static const product_tile_of product_tiles_##vectors[LEATI_ROWS + 1] = {NULL,                            \
-                                                                            product_tile_1_##vectors,        \
-                                                                            product_tile_2_##vectors,        \
-                                                                            product_tile_3_##vectors,        \
-                                                                            product_tile_4_##vectors,        \
-                                                                            product_tile_5_##vectors,        \
-                                                                            product_tile_6_##vectors};
+#define EACH_OF_6(X, vectors)                                                                                \
+    X(1, vectors) X(2, vectors) X(3, vectors) X(4, vectors) X(5, vectors) X(6, vectors)
+#define EACH_OF_8(X, vectors) EACH_OF_6(X, vectors) X(7, vectors) X(8, vectors)
+#define EACH_OF_12(X, vectors)                                                                               \
+    EACH_OF_8(X, vectors) X(9, vectors) X(10, vectors) X(11, vectors) X(12, vectors)
+#define PRODUCT_NAME(rows, vectors) [rows] = product_tile_##rows##_##vectors,
 
-typedef void (*product_tile_of)(const leati_product *p, int64_t row, int64_t column,
-                                product_prefetch prefetch);
-
-PRODUCT_TILES(1)
-PRODUCT_TILE(7, 1)
-PRODUCT_TILE(8, 1)
-PRODUCT_TILE(9, 1)
-PRODUCT_TILE(10, 1)
-PRODUCT_TILE(11, 1)
-PRODUCT_TILE(12, 1)
-static const product_tile_of product_tiles_tall[PRODUCT_TALL + 1] = {
-    NULL,
-    product_tile_1_1,
-    product_tile_2_1,
-    product_tile_3_1,
-    product_tile_4_1,
-    product_tile_5_1,
-    product_tile_6_1,
-    product_tile_7_1,
-    product_tile_8_1,
-    product_tile_9_1,
-    product_tile_10_1,
-    product_tile_11_1,
-    product_tile_12_1,
-};
-PRODUCT_TILES(2)
+/* The tiles by vectors and rows.  A tile of few vectors is taller where registers suffice, so that enough additions
+ * are under way: each waits for the one before it. */
+EACH_OF_12(PRODUCT_TILE, 1)
 #if PRODUCT_VECTORS == 4
-PRODUCT_TILES(4)
+EACH_OF_12(PRODUCT_TILE, 2)
+EACH_OF_8(PRODUCT_TILE, 3)
+EACH_OF_6(PRODUCT_TILE, 4)
+static const int product_rows[PRODUCT_VECTORS + 1] = {0, 12, 12, 8, LEATI_ROWS};
+static const product_tile_of product_tiles[PRODUCT_VECTORS + 1][PRODUCT_TALL + 1] = {
+    {NULL},
+    {EACH_OF_12(PRODUCT_NAME, 1)},
+    {EACH_OF_12(PRODUCT_NAME, 2)},
+    {EACH_OF_8(PRODUCT_NAME, 3)},
+    {EACH_OF_6(PRODUCT_NAME, 4)},
+};
+#else
+EACH_OF_6(PRODUCT_TILE, 2)
+static const int product_rows[PRODUCT_VECTORS + 1] = {0, 12, LEATI_ROWS};
+static const product_tile_of product_tiles[PRODUCT_VECTORS + 1][PRODUCT_TALL + 1] = {
+    {NULL},
+    {EACH_OF_12(PRODUCT_NAME, 1)},
+    {EACH_OF_6(PRODUCT_NAME, 2)},
+};
 #endif
-#undef PRODUCT_TILES
+#undef PRODUCT_NAME
+#undef EACH_OF_12
+#undef EACH_OF_8
+#undef EACH_OF_6
 #undef PRODUCT_TILE
 
 static __attribute__((noinline)) vf call_function(const leati_eltwise *f, vf x) {
@@ -166,58 +175,10 @@ LEATI_INLINE void apply_function_to(const leati_product *p, int64_t row, int64_t
     for (int64_t i = 0; i < rows; i++, c += p->c_row) map_function(p->f, c, c, columns);
 }
 
-/* Computes a tile with fewer columns than a panel, through a buffer. */
-static __attribute__((noinline)) void product_edge(const leati_product *p, int64_t row, int64_t column,
-                                                   int64_t rows) {
-    float edge[LEATI_ROWS * LEATI_PANEL];
-    int64_t left = p->columns - column;
-    leati_product q = {.a = p->a + row * p->a_row,
-                       .a_row = p->a_row,
-                       .a_depth = p->a_depth,
-                       .depth = p->depth,
-                       .parts = p->parts,
-                       .a_part = p->a_part,
-                       .b = p->b + column / LEATI_PANEL * p->b_panel,
-                       .c = edge,
-                       .c_row = LEATI_PANEL};
-    (left > LEATI_LANES ? product_tiles_2 : product_tiles_1)[rows](&q, 0, 0, (product_prefetch){0});
-    for (int64_t j = 0; j < left; j += LEATI_LANES) {
-        int64_t count = left - j;
-        vf bias = p->bias ? v_load_part(p->bias + column + j, count) : (vf){0};
-        vf low = v_all(-INFINITY), high = v_all(INFINITY);
-        if (p->f && is_clip(p->f)) low = v_all(0), high = v_all(p->f->b);
-        for (int64_t i = 0; i < rows; i++) {
-            vf x = v_load(edge + i * LEATI_PANEL + j) + bias;
-            if (p->addend) x += v_load_part(p->addend + (row + i) * p->addend_row + column + j, count);
-            v_store_part(p->c + (row + i) * p->c_row + column + j, v_min(v_max(x, low), high), count);
-        }
-    }
-}
-
-/* Computes n rows of columns `column` to `to` - 1. */
-LEATI_INLINE void product_row(const leati_product *p, int64_t row, int64_t n, int64_t column, int64_t to,
-                              product_prefetch prefetch) {
-#if PRODUCT_VECTORS == 4
-    for (; column + 2 * LEATI_PANEL <= to; column += 2 * LEATI_PANEL, prefetch.rows = false)
-        product_tiles_4[n](p, row, column, prefetch);
-#endif
-    for (; column + LEATI_PANEL <= to; column += LEATI_PANEL, prefetch.rows = false)
-        product_tiles_2[n](p, row, column, prefetch);
-    if (column + LEATI_LANES == to)
-        product_tiles_1[n](p, row, column, prefetch);
-    else if (column < to)
-        product_edge(p, row, column, n);
-}
-
-/* Computes the product where it has one vector of columns. */
-LEATI_INLINE void multiply_vector(const leati_product *p) {
-    int64_t blocks = (p->rows + PRODUCT_TALL - 1) / PRODUCT_TALL, size = p->rows / blocks;
-    int64_t larger = p->rows % blocks * (size + 1); /* rows in blocks that have one row more */
-    for (int64_t row = 0, n; row < p->rows; row += n) {
-        n = size + (row < larger);
-        product_tiles_tall[n](p, row, 0, (product_prefetch){0});
-        if (p->f && !is_clip(p->f)) apply_function_to(p, row, n, 0, p->columns);
-    }
+/* Returns the vectors of a tile that begins with `column`, where the product's columns end with `to` - 1. */
+LEATI_INLINE int64_t product_vectors(int64_t column, int64_t to) {
+    int64_t vectors = (to - column + LEATI_LANES - 1) / LEATI_LANES;
+    return vectors < PRODUCT_VECTORS ? vectors : PRODUCT_VECTORS;
 }
 
 /* Computes the product, one tile's width of columns at a time: these panels stay in the L1 cache for all rows, and
@@ -226,25 +187,27 @@ LEATI_INLINE void multiply_vector(const leati_product *p) {
  * prefetches nothing, because its operand was packed just before.  Blocks of rows are as even as possible: 32 rows
  * are 6 6 5 5 5 5, not five times 6 and a 2. */
 static void multiply(const leati_product *p) {
-    if (p->columns == LEATI_LANES) {
-        multiply_vector(p);
-        return;
-    }
     int64_t parts = p->parts > 1 ? p->parts : 1, depth = parts * p->depth;
     bool fits_l2 = p->a_depth == 1 && p->columns * depth <= PRODUCT_L2_FLOATS;
-    int64_t blocks = (p->rows + LEATI_ROWS - 1) / LEATI_ROWS, size = p->rows / blocks;
-    int64_t larger = p->rows % blocks * (size + 1); /* rows in blocks that have one row more */
     bool applies = p->f && !is_clip(p->f);
     int64_t step = fits_l2 ? p->columns : PRODUCT_VECTORS * LEATI_LANES;
     for (int64_t column = 0; column < p->columns; column += step) {
         int64_t to = column + step < p->columns ? column + step : p->columns;
-        product_prefetch prefetch = {.b = p->b + to / LEATI_PANEL * p->b_panel, .rows = p->a_depth == 1};
+        int64_t most = product_rows[product_vectors(column, to)];
+        int64_t blocks = (p->rows + most - 1) / most, size = p->rows / blocks;
+        int64_t larger = p->rows % blocks * (size + 1); /* rows in blocks that have one row more */
+        product_prefetch prefetch = {.b = p->b + (to + LEATI_PANEL - 1) / LEATI_PANEL * p->b_panel,
+                                     .rows = p->a_depth == 1};
         if (prefetch.rows && !fits_l2 && (to < p->columns || p->b_panel == depth * LEATI_PANEL))
             prefetch.lines = (int)((LEATI_PANEL + blocks - 1) / blocks);
         int64_t share = parts * prefetch.lines * ((p->depth + LINE_FLOATS - 1) / LINE_FLOATS) * LINE_FLOATS;
         for (int64_t row = 0, n; row < p->rows; row += n, prefetch.b += share) {
             n = size + (row < larger);
-            product_row(p, row, n, column, to, prefetch);
+            product_prefetch now = prefetch;
+            for (int64_t at = column, vectors; at < to; at += vectors * LEATI_LANES, now.rows = false) {
+                vectors = product_vectors(at, to);
+                product_tiles[vectors][n](p, row, at, now);
+            }
             if (applies) apply_function_to(p, row, n, column, to - column);
         }
     }
