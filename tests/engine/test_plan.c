@@ -63,6 +63,52 @@ static void nodes_that_nobody_needs_do_not_run(void **state) {
     assert_int_equal(steps_of(b, "eltwise"), 1);
 }
 
+static void equal_nodes_run_once(void **state) {
+    fixture *b = *state;
+    leati_graph *g = b->graph;
+    leati_value x = fixture_step(b, fixture_input(b, 0, 2, 4)), y[5];
+    for (int i = 0; i < 5; ++i) { /* the last two functions differ from the others */
+        leati_value f = leati_linear(g, x, i < 4 ? 2 : 3, i == 3 ? 1 : 0);
+        y[i] = leati_matmul(g, f, false, leati_function_of(g, x, LEATI_FN_ABS), true, LEATI_NONE);
+        leati_graph_keep(g, y[i]);
+    }
+    fixture_compile(b);
+    assert_int_equal(steps_of(b, "eltwise linear"), 3 + 1);
+    assert_int_equal(steps_of(b, "eltwise abs"), 1);
+    assert_int_equal(steps_of(b, "matmul"), 5);
+    fixture_run(b, (const void *[]){(float[]){1, -2, 3, 4, 0, 1, 0, 0}});
+    const float expected[5] = {44, 44, 44, 54, 66};
+    for (int i = 0; i < 5; ++i) assert_float_equal(fixture_output(b, y[i])[0], expected[i], 0);
+}
+
+/* Two nodes that read one state before and after it is written have different results; outputs of the graph and random
+ * numbers are not merged either. */
+static void similar_nodes_are_not_merged(void **state) {
+    fixture *b = *state;
+    leati_graph *g = b->graph;
+    leati_value x = fixture_input(b, 0, 1, 4), kept = fixture_state(b, LEATI_SLAB_SLOT0, 0, 4);
+    leati_value before = leati_function_of(g, leati_linear(g, kept, 10, 0), LEATI_FN_SQUARE);
+    leati_graph_store(g, kept, fixture_step(b, x));
+    leati_value after = leati_function_of(g, leati_linear(g, kept, 10, 0), LEATI_FN_SQUARE);
+    leati_value twice[2] = {leati_function_of(g, x, LEATI_FN_ABS), leati_function_of(g, x, LEATI_FN_ABS)};
+    leati_value random[2];
+    for (int i = 0; i < 2; ++i) {
+        random[i] = leati_dropout(g, x, 0.5f, 0, 7);
+        leati_graph_keep(g, random[i]);
+        leati_graph_keep(g, twice[i]);
+    }
+    leati_graph_keep(g, before);
+    leati_graph_keep(g, after);
+    fixture_compile(b);
+    assert_int_equal(steps_of(b, "eltwise abs"), 2);
+    assert_int_equal(steps_of(b, "dropout"), 2);
+    b->slab[LEATI_SLAB_SLOT0][3] = 7;
+    fixture_run(b, (const void *[]){(float[]){1, -2, 3, 4}});
+    assert_float_equal(fixture_output(b, before)[3], 4900, 0);
+    assert_float_equal(fixture_output(b, after)[3], 1600, 0);
+    assert_float_equal(fixture_output(b, twice[1])[1], 2, 0);
+}
+
 /* A value that is only stored is computed in the state, and the copy does not run. */
 static void a_stored_value_is_made_in_the_state(void **state) {
     fixture *b = *state;
@@ -385,6 +431,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         WITH_FIXTURE(a_product_and_its_gradients),
         WITH_FIXTURE(nodes_that_nobody_needs_do_not_run),
+        WITH_FIXTURE(equal_nodes_run_once),
+        WITH_FIXTURE(similar_nodes_are_not_merged),
         WITH_FIXTURE(a_stored_value_is_made_in_the_state),
         WITH_FIXTURE(a_copy_stays_where_the_old_state_is_read_between),
         WITH_FIXTURE(inputs_and_constants_are_copied_to_states),

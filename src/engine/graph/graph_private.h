@@ -21,6 +21,7 @@ struct leati_graph {
     leati_owned constants;
     const char *label; /* for new nodes */
     int32_t forward;   /* for new nodes: index of the node that is being differentiated, or -1 */
+    bool recomputed;   /* some nodes compute values again (leati_graph_recompute) */
     bool store_bf16;   /* the outputs of new nodes may be stored as bf16 (leati_graph_store_bf16) */
 };
 

@@ -320,6 +320,7 @@ leat_status leati_graph_recompute(leati_graph *graph, int32_t forward_count, lea
         if (choose_cuts(&s)) {
             mark_recomputed(&s);
             copy_recomputed(&s);
+            graph->recomputed = true;
             status = leati_graph_check(graph, err);
             if (status == LEAT_OK) reorder(&s);
         }

@@ -244,6 +244,7 @@ static leat_status compile(leati_plan *plan, leat_error *err) {
     LEATI_TRY(arena_reserve_threads(plan->options.arena, plan->options.threads, err));
     LEATI_TRY(make_tables(plan, err));
     leati_plan_eliminate_dead_nodes(plan);
+    LEATI_TRY(leati_plan_merge(plan, err));
     leati_plan_store_bf16(plan);
     leati_plan_fold_padding(plan);
     LEATI_TRY(leati_plan_choose(plan, err));

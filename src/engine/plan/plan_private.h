@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The members of a plan and the functions of its compiler, for the files of engine/plan.  The stages of compilation,
- * in order: eliminate_dead_nodes.c, bf16_storage.c (which values are bf16), fold_padding.c, choose_kernels.c with
- * fuse.c, tune.c (the fastest kernel), bf16_fallback.c (kernels without bf16) and host_fallback.c (ops that a device
- * does not serve), fold_constants.c, fuse_averages.c, fuse_products.c and fuse_elementwise.c (several nodes in one
- * kernel of a device), alias.c (which values share memory), prepack.c, arena_layout.c, on_device.c (the blocks of a
- * plan of a device), and plan.c (arguments; it also runs the plan). */
+ * in order: eliminate_dead_nodes.c, merge_equal_nodes.c, bf16_storage.c (which values are bf16), fold_padding.c,
+ * choose_kernels.c with fuse.c, tune.c (the fastest kernel), bf16_fallback.c (kernels without bf16) and
+ * host_fallback.c (ops that a device does not serve), fold_constants.c, fuse_averages.c, fuse_products.c and
+ * fuse_elementwise.c (several nodes in one kernel of a device), alias.c (which values share memory), prepack.c,
+ * arena_layout.c, on_device.c (the blocks of a plan of a device), and plan.c (arguments; it also runs the plan). */
 #ifndef LEATI_ENGINE_PLAN_PLAN_PRIVATE_H
 #define LEATI_ENGINE_PLAN_PLAN_PRIVATE_H
 
@@ -212,6 +212,9 @@ bool leati_plan_is_left_out(const leati_plan *plan, const leati_node *node, leat
 void leati_plan_eliminate_dead_nodes(leati_plan *plan);
 /* Counts the readers of each value again, after nodes were dropped. */
 void leati_plan_count_readers(leati_plan *plan);
+
+/* Computes equal nodes once. */
+leat_status leati_plan_merge(leati_plan *plan, leat_error *err);
 
 /* Changes the type of the values with may_be_bf16 to bf16, except outputs of the graph. */
 void leati_plan_store_bf16(leati_plan *plan);
