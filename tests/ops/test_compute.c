@@ -194,6 +194,8 @@ static const conv_case conv_cases[] = {
     {"2x2 stride 3, dilation 2", W2(2, 3, 2, 0, 0), 1, 2, 3, 5, {8, 10}, true},
     {"depthwise, dilation 2, 3 filters a channel", W2(3, 1, 2, 2, 2), 8, 2, 8, 24, {7, 6}, true},
     {"depthwise 5x5 of many channels", W2(5, 1, 1, 2, 2), 45, 2, 45, 45, {7, 6}, true},
+    {"depthwise of seven large samples", W2(3, 1, 1, 1, 1), 16, 7, 16, 16, {17, 12}, true},
+    {"3x3 of seven large samples, few weights", W2(3, 2, 1, 0, 1), 1, 7, 3, 16, {24, 23}, true},
     {"depthwise, dilation 2, stride 3", W2(2, 3, 2, 1, 0), 33, 2, 33, 33, {9, 8}, false},
     {"depthwise, dilation 3, all but padding", W2(3, 1, 3, 3, 3), 8, 3, 8, 8, {2, 4}, true},
     {"groups 2 of 16 channels, 5x5", W2(5, 1, 1, 2, 2), 2, 2, 32, 32, {7, 7}, false},
@@ -318,15 +320,20 @@ static void test_conv_of_many_threads(void **state) {
             const conv_case *c = &conv_cases[i];
             leati_desc inputs[3];
             leati_attrs attrs;
-            test_task forward, data;
+            test_task forward, data, weights;
             describe_conv(c, inputs, &attrs);
             test_task_init(&forward, LEATI_OP_CONV, &attrs, c->bias ? 3 : 2, inputs, 0, threads[j]);
             test_task_init(&data, LEATI_OP_CONV_BWD_DATA, &attrs, 2,
                            (leati_desc[]){forward.outputs[0], inputs[1]}, 0, threads[j]);
             test_fill_inputs(&forward, -1, 1, &rng);
+            test_task_init(&weights, LEATI_OP_CONV_BWD_WEIGHTS, &attrs, 2,
+                           (leati_desc[]){inputs[0], forward.outputs[0]}, c->bias ? 0 : 2, threads[j]);
             test_fill_inputs(&data, -1, 1, &rng);
+            test_fill_inputs(&weights, -1, 1, &rng);
             assert_true(test_compare(&forward, c->name, TOLERANCE) >= 1);
             assert_true(test_compare(&data, c->name, TOLERANCE) >= 1);
+            assert_true(test_compare(&weights, c->name, TOLERANCE) >= 1);
+            test_task_fini(&weights);
             test_task_fini(&forward);
             test_task_fini(&data);
         }

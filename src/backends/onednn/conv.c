@@ -171,16 +171,14 @@ typedef struct fold {
     int weights_memory, bias_memory;
 } fold;
 
-static void fold_norm(const leati_session *s, const leati_kernel *kernel, void *const *args,
-                      const leati_run *run, unsigned char *pack) {
-    const fold *f = s->before_data;
+static void fold_norm(const leati_session *s, void *const *args, const leati_run *run, unsigned char *pack) {
+    const fold *f = s->data;
     const float *weights = args[1], *bias = f->bias ? args[2] : NULL,
                 *gamma = args[f->post + LEATI_POST_GAMMA];
     const float *beta = args[f->post + LEATI_POST_BETA], *mean = args[f->post + LEATI_POST_MEAN];
     const float *variance = args[f->post + LEATI_POST_VARIANCE];
     float *to = leati_session_at(s, f->weights_memory, args, run, pack);
     float *shift = leati_session_at(s, f->bias_memory, args, run, pack);
-    (void)kernel;
     for (int64_t o = 0; o < f->filters; o++) { /* the scales are stored first where the bias will be */
         double scale = (gamma ? (double)gamma[o] : 1) / sqrt((double)variance[o] + (double)f->epsilon);
         shift[o] = (float)scale;
@@ -214,7 +212,7 @@ static leat_status add_folded(divided *d, leat_error *err) {
     leati_md plain = leati_md_of(&c->md[WEIGHTS]), wanted = leati_pd_md(c->pd, dnnl_query_weights_md);
     fold *f = leati_calloc(1, sizeof *f);
     if (!f) return leati_fail_memory(err, sizeof *f, "a convolution");
-    d->s->before_data = f;
+    d->s->data = f;
     d->s->before = fold_norm;
     *f = (fold){.filters = c->g.filters,
                 .count = leati_desc_count(&d->task->inputs[1]),
@@ -261,7 +259,8 @@ static leat_status next_part(divided *d, int64_t index, describe_part describe, 
     *d->made = d->whole;
     d->made->g = d->part.g;
     LEATI_TRY(make_mds(d->made, err));
-    if (index > 0) d->made->any.weights = leati_pd_md(d->first.pd, dnnl_query_weights_md);
+    if (index > 0 && d->task->op != LEATI_OP_CONV_BWD_WEIGHTS)
+        d->made->any.weights = leati_pd_md(d->first.pd, dnnl_query_weights_md);
     return describe(d, err);
 }
 
@@ -270,7 +269,7 @@ static leat_status add_parts(divided *d, describe_part describe, add_part add, l
         LEATI_TRY(next_part(d, i, describe, err));
         d->s->indivisible = !d->made->pd && d->parts.count > 1;
         if (!d->made->pd) return LEAT_OK;
-        LEATI_TRY(i == 0 ? add_weights(d, err) : leati_session_next_part(d->s, err));
+        if (i > 0) LEATI_TRY(leati_session_next_part(d->s, err));
         LEATI_TRY(add(d, err));
     }
     return LEAT_OK;
@@ -297,6 +296,7 @@ static leat_status add_forward(divided *d, leat_error *err) {
     const conv *c = d->made;
     int src, dst, count = c->bias ? 4 : 3;
     leati_dnnl_place to = dst_of(d, d->task->input_count);
+    if (d->s->part_count == 1) LEATI_TRY(add_weights(d, err));
     LEATI_TRY(leati_session_argument(d->s, c->any.src, src_of(d, 0), &src, err));
     LEATI_TRY(leati_session_argument(d->s, c->any.dst, to, &dst, err));
     leati_dnnl_arg args[5] = {{DNNL_ARG_SRC, src},
@@ -332,6 +332,7 @@ static leat_status add_bwd_data(divided *d, leat_error *err) {
     int diff_dst, diff_src;
     leati_dnnl_place from = dst_of(d, 0), to = src_of(d, 2);
     leati_md plain_src = leati_md_of(&c->md[SRC]), plain_dst = leati_md_of(&c->md[DST]);
+    if (d->s->part_count == 1) LEATI_TRY(add_weights(d, err));
     LEATI_TRY(leati_session_input(d->s, d->kernel, plain_dst, c->any.dst, from, &diff_dst, err));
     LEATI_TRY(leati_session_target(d->s, d->kernel, plain_src, c->any.src, to, &diff_src, err));
     const leati_dnnl_arg args[] = {{DNNL_ARG_DIFF_DST, diff_dst},
@@ -347,40 +348,81 @@ static leat_status bwd_data(leati_session *s, const leati_task *task, leati_kern
     return divide(&d, false, describe_bwd_data, add_bwd_data, err);
 }
 
-static leat_status add_bwd_weights(conv *c, leati_session *s, const leati_task *task, leati_kernel *kernel,
-                                   leat_error *err) {
-    int src, diff_dst, diff_weights, diff_bias = 0, count = 3;
-    const leati_dnnl_place to = leati_dnnl_arg_at(2, 0);
-    leati_md plain = leati_md_of(&c->md[WEIGHTS]), made = leati_pd_md(c->pd, dnnl_query_diff_weights_md);
-    LEATI_TRY(leati_session_argument(s, c->any.src, leati_dnnl_arg_at(0, 0), &src, err));
-    LEATI_TRY(leati_session_argument(s, c->any.dst, leati_dnnl_arg_at(1, 0), &diff_dst, err));
-    if (task->unused & 1)
-        LEATI_TRY(leati_session_scratch(s, kernel, made, &diff_weights, err));
-    else
-        LEATI_TRY(leati_session_target(s, kernel, plain, made, to, &diff_weights, err));
-    if (c->bias) {
-        LEATI_TRY(leati_session_argument(s, c->any.bias, leati_dnnl_arg_at(3, 0), &diff_bias, err));
-        count++;
+/* Data of add_sums(): the gradients of each part with respect to weights and bias, in the scratch. */
+typedef struct sums {
+    int64_t parts, count[2];    /* count: elements of each output; 0: nobody reads it */
+    size_t offset[2], bytes[2]; /* of the first part's; from one part's to the next one's */
+} sums;
+
+/* Adds up the gradients of the parts, in their order. */
+static void add_sums(const leati_session *s, void *const *args, const leati_run *run) {
+    const sums *of = s->data;
+    for (int output = 0; output < 2; output++) {
+        const unsigned char *from = (const unsigned char *)run->scratch + of->offset[output];
+        float *to = args[2 + output];
+        for (int64_t part = 0; part < of->parts; part++) {
+            const float *addend = (const float *)(const void *)(from + (size_t)part * of->bytes[output]);
+            for (int64_t i = 0; i < of->count[output]; i++) to[i] = part == 0 ? addend[i] : to[i] + addend[i];
+        }
     }
+}
+
+/* Reserves scratch for the gradients of all parts. */
+static leat_status reserve_sums(divided *d, leat_error *err) {
+    sums *of = d->s->data = leati_calloc(1, sizeof *of);
+    if (!of) return leati_fail_memory(err, sizeof *of, "a convolution");
+    d->s->after = add_sums;
+    of->parts = d->parts.count;
+    for (int output = 0; output < 2; output++) {
+        if (d->task->unused >> output & 1u) continue;
+        of->count[output] = leati_desc_count(&d->task->outputs[output]);
+        of->offset[output] = d->kernel->scratch_bytes;
+        of->bytes[output] = leati_align((size_t)of->count[output] * sizeof(float));
+        d->kernel->scratch_bytes += (size_t)of->parts * of->bytes[output];
+    }
+    return LEAT_OK;
+}
+
+/* Returns where a part leaves a gradient: in the output, unless there are other parts. */
+static leati_dnnl_place place_of(const divided *d, int output) {
+    const sums *of = d->s->data;
+    if (d->parts.count == 1) return leati_dnnl_arg_at(2 + output, 0);
+    size_t before = (size_t)(d->s->part_count - 1) * of->bytes[output];
+    return leati_dnnl_arg_at(LEATI_DNNL_SCRATCH, of->offset[output] + before);
+}
+
+static leat_status describe_bwd_weights(divided *d, leat_error *err) {
+    return accept(d, dnnl_backward_weights, err);
+}
+
+static leat_status add_bwd_weights(divided *d, leat_error *err) {
+    const conv *c = d->made;
+    const bool wanted = !(d->task->unused & 1);
+    int src, diff_dst, diff_weights, diff_bias = 0, count = c->bias ? 4 : 3;
+    leati_md plain = leati_md_of(&c->md[WEIGHTS]), made = leati_pd_md(c->pd, dnnl_query_diff_weights_md);
+    if (d->parts.count > 1 && d->s->part_count == 1) LEATI_TRY(reserve_sums(d, err));
+    const leati_dnnl_place weights = place_of(d, 0);
+    LEATI_TRY(leati_session_argument(d->s, c->any.src, src_of(d, 0), &src, err));
+    LEATI_TRY(leati_session_argument(d->s, c->any.dst, dst_of(d, 1), &diff_dst, err));
+    if (wanted)
+        LEATI_TRY(leati_session_target(d->s, d->kernel, plain, made, weights, &diff_weights, err));
+    else
+        LEATI_TRY(leati_session_scratch(d->s, d->kernel, made, &diff_weights, err));
+    if (c->bias) LEATI_TRY(leati_session_argument(d->s, c->any.bias, place_of(d, 1), &diff_bias, err));
     const leati_dnnl_arg args[] = {{DNNL_ARG_SRC, src},
                                    {DNNL_ARG_DIFF_DST, diff_dst},
                                    {DNNL_ARG_DIFF_WEIGHTS, diff_weights},
                                    {DNNL_ARG_DIFF_BIAS, diff_bias}};
-    leati_session_layout(kernel, c->any.src, made);
-    LEATI_TRY(leati_session_call(s, kernel, c->pd, count, args, true, err));
-    if (task->unused & 1) return LEAT_OK;
-    return leati_session_output(s, kernel, plain, made, diff_weights, to, err);
+    leati_session_layout(d->kernel, c->any.src, made);
+    LEATI_TRY(leati_session_call(d->s, d->kernel, c->pd, count, args, true, err));
+    return wanted ? leati_session_output(d->s, d->kernel, plain, made, diff_weights, weights, err) : LEAT_OK;
 }
 
 static leat_status bwd_weights(leati_session *s, const leati_task *task, leati_kernel *kernel, char *why,
                                leat_error *err) {
-    conv c = {.bias = !(task->unused & 2)};
-    leat_status status = read_task(&c, task, err);
-    if (status == LEAT_OK) status = make_mds(&c, err);
-    if (status == LEAT_OK) status = leati_session_accept(ask(&c, s, dnnl_backward_weights), &c.pd, why, err);
-    if (status == LEAT_OK && c.pd) status = add_bwd_weights(&c, s, task, kernel, err);
-    fini(&c);
-    return status;
+    divided d = {.s = s, .task = task, .kernel = kernel, .why = why};
+    d.whole.bias = !(task->unused & 2);
+    return divide(&d, false, describe_bwd_weights, add_bwd_weights, err);
 }
 
 /* Returns the operations of a convolution with this dst and weights (spatial..., channels / groups, filters). */
@@ -395,6 +437,14 @@ static bool has_taps(const leati_desc *weights) {
     int64_t taps = 1;
     for (int i = 0; i + 2 < weights->rank; i++) taps *= weights->shape[i];
     return taps > 1;
+}
+
+/* True if each thread computes the gradient of its samples with respect to all weights: where these are so few that the
+ * sum of the gradients takes little of the time. */
+static bool sums_pay(const leati_task *task) {
+    int64_t images = leati_desc_count(&task->inputs[0]) + leati_desc_count(&task->inputs[1]);
+    return task->inputs[0].shape[0] >= task->threads &&
+           leati_desc_count(&task->outputs[0]) * task->threads <= images / 8;
 }
 
 leat_status leati_onednn_conv(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
@@ -422,5 +472,7 @@ leat_status leati_onednn_conv_bwd_weights(const leati_task *task, leati_kernel *
         return LEAT_OK;
     }
     double operations = operations_of(&task->inputs[1], &task->outputs[0]);
-    return leati_session_prepare(task, leati_share_sums(task, operations), kernel, why, err, bwd_weights);
+    leati_dnnl_sharing sharing =
+        sums_pay(task) ? leati_share_parts(task, operations) : leati_share_sums(task, operations);
+    return leati_session_prepare(task, sharing, kernel, why, err, bwd_weights);
 }

@@ -40,7 +40,7 @@ static void destroy(void *state) {
     leati_free(s->calls);
     leati_free(s->memories);
     leati_free(s->streams);
-    leati_free(s->before_data);
+    leati_free(s->data);
     leati_free(s);
 }
 
@@ -238,12 +238,13 @@ leat_status leati_session_run(const leati_kernel *kernel, void *const *args, con
     if (!pack && kernel->pack_bytes)
         pack = (unsigned char *)run->scratch + (kernel->scratch_bytes - kernel->pack_bytes);
     dnnl_status_t status = set_memories(s, args, run, pack);
-    if (status == dnnl_success && !packed && s->before) s->before(s, kernel, args, run, pack);
+    if (status == dnnl_success && !packed && s->before) s->before(s, args, run, pack);
     if (status == dnnl_success && !packed) status = execute(s, LEATI_DNNL_PACKING);
     if (status == dnnl_success) {
         leati_thread_pool_share(run->pool, s->sharing.parts, s->part_count, execute_part, &e);
         status = (dnnl_status_t)atomic_load(&e.failed);
     }
+    if (status == dnnl_success && s->after) s->after(s, args, run);
     if (status != dnnl_success) return leati_dnnl_fail(err, status, kernel->implementation);
     return LEAT_OK;
 }

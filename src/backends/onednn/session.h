@@ -60,11 +60,11 @@ struct leati_session {
     bool packing;           /* calls that are added now pack weights */
     bool indivisible;       /* oneDNN does not compute the parts of this op */
     size_t pack_bytes;
-    /* If not NULL, runs before the calls that pack, for what no primitive does; before_data is its argument, freed with
-     * leati_free(). */
-    void (*before)(const leati_session *s, const leati_kernel *kernel, void *const *args,
-                   const leati_run *run, unsigned char *pack);
-    void *before_data;
+    /* What no primitive does, or NULL: `before` runs before the calls that pack, `after` after all parts.  `data` is
+     * theirs, freed with leati_free(). */
+    void (*before)(const leati_session *s, void *const *args, const leati_run *run, unsigned char *pack);
+    void (*after)(const leati_session *s, void *const *args, const leati_run *run);
+    void *data;
 };
 
 /* Begins another part: calls that are added from now on belong to it. */
