@@ -14,7 +14,7 @@ enum {
     GROUP = 64,                /* channels at most that are the rows of one product */
     PIXELS = 256,              /* pixels that each thread packs and gathers at a time, in its L2 cache */
     MAX_LINE_CHANNELS = 32,    /* channels of source lines at most that are used without gathering */
-    MIN_LINE_ROWS = 10,        /* taps of a line times channels at least */
+    MIN_LINE_ROWS = 3,         /* taps of a line times channels at least */
     MIN_COLUMNS = 128,         /* columns from which gathering the left operand is worthwhile */
     MAX_COLUMNS = 512,         /* columns at most that stay in the L2 cache with the left operand */
     TAPS_SUMS = 80 * 1024,     /* floats of sums at most of each share of the pixels */
@@ -474,11 +474,15 @@ static void share_taps(weights_state *s) {
     s->columns = leati_ceil_div(panels, s->parts) * panel;
 }
 
-/* Decides whether lines of the source are used as they are: where a window's line has several taps of few channels. */
+/* Returns true if lines of the source can be used as they are: a window's line has several taps of few channels. */
+static bool has_lines(const leati_geometry *g) {
+    return g->dilation[2] == 1 && g->kernel[2] > 1 && g->out[2] <= PIXELS &&
+           g->channels <= MAX_LINE_CHANNELS && g->channels * g->kernel[2] >= MIN_LINE_ROWS;
+}
+
 static void choose_lines(weights_state *s) {
     const leati_geometry *g = &s->g;
-    if (s->bf16 || g->dilation[2] > 1 || g->kernel[2] == 1 || g->out[2] > PIXELS) return;
-    if (g->channels > MAX_LINE_CHANNELS || g->channels * g->kernel[2] < MIN_LINE_ROWS) return;
+    if (s->bf16 || !has_lines(g)) return;
     s->lines = PIXELS / g->out[2];
     s->line = ((g->out[2] - 1) * g->stride[2] + g->kernel[2]) * g->channels;
 }
@@ -504,7 +508,7 @@ static const char *reason_against(const leati_geometry *g, const leati_native_is
     if (unused & 1) return "only the gradient with respect to the bias is needed";
     if (g->groups > 1) return "a grouped convolution";
     if (!fills) return "filters that do not fill whole vectors";
-    if (prefer_onednn && g->channels < 4) return "fewer than 4 channels";
+    if (prefer_onednn && g->channels < 4 && !has_lines(g)) return "fewer than 4 channels";
     if (g->out_pixels == 0) return "an empty tensor";
     return NULL;
 }
