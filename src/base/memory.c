@@ -24,7 +24,8 @@ static bool is_more_than_all(size_t bytes) {
 static void *alloc_aligned(size_t bytes, size_t *rounded) {
     *rounded = leati_align(bytes ? bytes : 1);
     if (*rounded == SIZE_MAX || is_more_than_all(*rounded)) return NULL;
-    return aligned_alloc(leati_block_alignment(*rounded), *rounded);
+    void *memory = NULL;
+    return posix_memalign(&memory, leati_block_alignment(*rounded), *rounded) == 0 ? memory : NULL;
 }
 
 void *leati_calloc_aligned(size_t bytes) {
