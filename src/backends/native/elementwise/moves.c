@@ -13,7 +13,7 @@
 #include "base/memory.h"
 #include "engine/op_semantics/infer.h"
 
-#define THREAD_BYTES 2097152 /* bytes that each thread must have to move */
+#define THREAD_BYTES 131072 /* bytes that each thread must have to write */
 
 /* dst[sum of index * to] = src[first_from + sum of index * from], in elements. */
 typedef struct moves_state {
