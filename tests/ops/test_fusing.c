@@ -202,6 +202,21 @@ static void bottleneck(bench *b) {
     keep(b, leati_add(b->graph, x, y));
 }
 
+/* Depthwise convolutions followed by other functions, also with a sum, and channels that end within a vector. */
+static void depthwise_chains(bench *b) {
+    const leati_function functions[] = {LEATI_FN_HARD_SWISH, LEATI_FN_SILU, LEATI_FN_GELU, LEATI_FN_RELU};
+    leati_value x = input(b, SHAPE(2, 5, 19, 40));
+    for (int i = 0; i < 4; ++i) {
+        leati_value y = apply_norm(b, convolve(b, x, 40, 3 + 2 * (i % 3), 40, i % 2), i != 1, i != 2);
+        y = keep(b, leati_function_of(b->graph, y, functions[i]));
+        y = leati_add(b->graph, convolve(b, y, 40, 3, 40, true), x);
+        keep(b, leati_function_of(b->graph, y, functions[i]));
+    }
+    leati_value few = input(b, SHAPE(1, 4, 11, 6));
+    leati_value y = relu6(b, apply_norm(b, convolve(b, few, 6, 3, 6, false), true, true));
+    keep(b, leati_add(b->graph, convolve(b, y, 6, 5, 6, true), few));
+}
+
 static void odd_channels(bench *b) {
     leati_value x = input(b, SHAPE(2, 5, 7, 3));
     leati_value y = relu(b, apply_norm(b, convolve(b, x, 5, 3, 1, true), true, true));
@@ -362,6 +377,7 @@ static const net nets[] = {
     {"projection block", projection_block, {"conv+norm", "conv+norm+add+relu"}, {1, 1}},
     {"separable block", separable_block, {"conv+norm+relu", "conv+norm+add"}, {2, 1}},
     {"bottleneck", bottleneck, {"conv+norm+relu", "conv+norm+add"}, {1, 1}},
+    {"depthwise chains", depthwise_chains, {NULL}, {0}},
     {"odd channels", odd_channels, {NULL}, {0}},
     {"products", products, {"matmul+sigmoid", "matmul+add+relu"}, {1, 1}},
     {"perceptrons of blocks",

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Depthwise convolutions with one filter per channel and their gradients, for the code that is compiled once per
- * instruction set.  All are computed tap by tap: a source row times a row of the output's gradient, or times
- * weights, added up. */
+/* Gradients of depthwise convolutions with one filter per channel, for the code that is compiled once per instruction
+ * set.  They are computed tap by tap: a row of the output's gradient times a source row, or times weights, added up. */
 #ifndef LEATI_BACKENDS_NATIVE_CONV_DEPTHWISE_TMPL_H
 #define LEATI_BACKENDS_NATIVE_CONV_DEPTHWISE_TMPL_H
 
 #include "backends/native/conv/jobs.h"
 #include "backends/native/simd/vector_tmpl.h"
 
-#define DEPTHWISE_VECTORS (LEATI_DEPTHWISE_CHANNELS / LEATI_LANES)
+#define DEPTHWISE_SUMS (LEATI_DEPTHWISE_CHANNELS / LEATI_LANES)
 
 /* The columns first to first + count - 1 of an output row, which have the tap inside of the source: at source
  * column `from`, then one stride further each. */
@@ -39,11 +38,11 @@ static int64_t depthwise_source_row(const leati_geometry *g, int64_t row, int64_
 static void depthwise_products(float *to, const float *a, int64_t a_step, const float *b, int64_t b_step,
                                int64_t count, int64_t channels, bool whole_vectors) {
     for (; channels >= LEATI_DEPTHWISE_CHANNELS; channels -= LEATI_DEPTHWISE_CHANNELS) {
-        vf acc[DEPTHWISE_VECTORS] = {{0}};
+        vf acc[DEPTHWISE_SUMS] = {{0}};
         for (int64_t i = 0; i < count; i++)
-            for (int v = 0; v < DEPTHWISE_VECTORS; v++)
+            for (int v = 0; v < DEPTHWISE_SUMS; v++)
                 acc[v] += v_load(a + i * a_step + v * LEATI_LANES) * v_load(b + i * b_step + v * LEATI_LANES);
-        for (int v = 0; v < DEPTHWISE_VECTORS; v++)
+        for (int v = 0; v < DEPTHWISE_SUMS; v++)
             v_store(to + v * LEATI_LANES, v_load(to + v * LEATI_LANES) + acc[v]);
         to += LEATI_DEPTHWISE_CHANNELS, a += LEATI_DEPTHWISE_CHANNELS, b += LEATI_DEPTHWISE_CHANNELS;
     }
@@ -76,7 +75,7 @@ static void depthwise_sums(float *to, const float *a, int64_t a_step, int64_t co
     }
 }
 
-static void depthwise_bwd_weights(const leati_depthwise_job *job) {
+static void depthwise_bwd_weights(const leati_depthwise_bwd *job) {
     const leati_geometry *g = job->geometry;
     int64_t c = g->channels, count = job->last - job->first, window_rows = g->kernel[0] * g->kernel[1];
     const float *diff_dst = job->diff_dst + job->first;
@@ -116,7 +115,7 @@ static void depthwise_scale(float *to, int64_t to_step, const float *a, int64_t 
     }
 }
 
-static void depthwise_bwd_data(const leati_depthwise_job *job) {
+static void depthwise_bwd_data(const leati_depthwise_bwd *job) {
     const leati_geometry *g = job->geometry;
     int64_t c = g->channels, image = g->in[0] * g->in[1] * g->in[2] * c, rows = g->out[0] * g->out[1];
     int64_t window_rows = g->kernel[0] * g->kernel[1];
@@ -131,26 +130,6 @@ static void depthwise_bwd_data(const leati_depthwise_job *job) {
                                 job->weights + (tap * g->kernel[2] + w) * c, run.count, c);
             }
         }
-}
-
-static void depthwise_forward(const leati_depthwise_job *job) {
-    const leati_geometry *g = job->geometry;
-    int64_t c = g->channels, rows = g->out[0] * g->out[1], window_rows = g->kernel[0] * g->kernel[1];
-    for (int64_t row = job->first * rows; row < job->last * rows; row++) {
-        float *dst = job->dst + row * g->out[2] * c;
-        if (job->bias)
-            for (int64_t w = 0; w < g->out[2]; w++) memcpy(dst + w * c, job->bias, (size_t)c * sizeof *dst);
-        else
-            memset(dst, 0, (size_t)(g->out[2] * c) * sizeof *dst);
-        for (int64_t tap = 0; tap < window_rows; tap++) {
-            int64_t from = depthwise_source_row(g, row, tap);
-            for (int64_t w = 0; from >= 0 && w < g->kernel[2]; w++) {
-                depthwise_run run = depthwise_run_of(g, w);
-                depthwise_scale(dst + run.first * c, c, job->src + (from + run.from) * c, g->stride[2] * c,
-                                job->weights + (tap * g->kernel[2] + w) * c, run.count, c);
-            }
-        }
-    }
 }
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arguments of the convolution kernels that exist once per instruction set (winograd_tmpl.h, depthwise_tmpl.h). */
+/* Arguments of the convolution kernels that exist once per instruction set (winograd_tmpl.h, depthwise_forward_tmpl.h,
+ * depthwise_tmpl.h). */
 #ifndef LEATI_BACKENDS_NATIVE_CONV_JOBS_H
 #define LEATI_BACKENDS_NATIVE_CONV_JOBS_H
 
@@ -59,14 +60,24 @@ static inline int64_t leati_winograd_tiles(const leati_geometry *g, int64_t size
     return g->batch * ((g->out[1] + height - 1) / height) * ((g->out[2] + size - 1) / size);
 }
 
-/* A depthwise convolution with one filter per channel.  Forward, and for the gradient with respect to the source,
+/* The rows first_row to last_row - 1 of a depthwise convolution with one filter per channel, numbered over all samples;
+ * of these the vectors first_vector to last_vector - 1 of each pixel. */
+typedef struct leati_depthwise {
+    const leati_geometry *g;
+    const float *src, *packed, *addend /* may be NULL */;
+    const leati_eltwise *f; /* may be NULL */
+    float *dst;
+    int64_t first_row, last_row, first_vector, last_vector;
+} leati_depthwise;
+
+/* A gradient of a depthwise convolution with one filter per channel.  For the gradient with respect to the source,
  * first and last bound the samples; for the gradient with respect to the weights they bound the channels. */
-typedef struct leati_depthwise_job {
+typedef struct leati_depthwise_bwd {
     const leati_geometry *geometry;
-    const float *src, *diff_dst, *weights, *bias /* may be NULL */;
-    float *dst, *diff_src, *diff_weights, *diff_bias /* may be NULL */;
+    const float *src, *diff_dst, *weights;
+    float *diff_src, *diff_weights, *diff_bias /* may be NULL */;
     int64_t first, last;
-} leati_depthwise_job;
+} leati_depthwise_bwd;
 /* channels whose sums are kept in registers; threads share the channels in multiples of it */
 #define LEATI_DEPTHWISE_CHANNELS 32
 

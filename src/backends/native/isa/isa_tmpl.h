@@ -5,6 +5,7 @@
 #include "backends/native/attention/backward_tmpl.h"
 #include "backends/native/attention/forward_tmpl.h"
 #include "backends/native/norm/batch_norm_tmpl.h"
+#include "backends/native/conv/depthwise_forward_tmpl.h"
 #include "backends/native/conv/depthwise_tmpl.h"
 #include "backends/native/elementwise/gather_tmpl.h"
 #include "backends/native/norm/group_norm_tmpl.h"
@@ -75,6 +76,7 @@ const leati_native_isa LEATI_ISA = {
     .batch_norm_diff = batch_norm_diff,
     .group_norm_forward = group_norm_forward,
     .group_norm_backward = group_norm_backward,
+    .depthwise_pack = depthwise_pack,
     .depthwise_forward = depthwise_forward,
     .depthwise_bwd_data = depthwise_bwd_data,
     .depthwise_bwd_weights = depthwise_bwd_weights,

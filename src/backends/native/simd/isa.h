@@ -16,7 +16,8 @@ typedef struct leati_matvec_job leati_matvec_job;
 typedef struct leati_rows_job leati_rows_job;
 typedef struct leati_winograd leati_winograd;
 typedef struct leati_winograd_weights leati_winograd_weights;
-typedef struct leati_depthwise_job leati_depthwise_job;
+typedef struct leati_depthwise leati_depthwise;
+typedef struct leati_depthwise_bwd leati_depthwise_bwd;
 typedef struct leati_group_norm_job leati_group_norm_job;
 typedef struct leati_batch_norm_job leati_batch_norm_job;
 typedef struct leati_rnn_job leati_rnn_job;
@@ -58,9 +59,13 @@ typedef struct leati_native_isa {
     void (*winograd_result)(const leati_winograd *job);
     void (*winograd_weights)(const leati_winograd_weights *job);
     void (*winograd_weights_back)(const leati_winograd_weights *job);
-    void (*depthwise_forward)(const leati_depthwise_job *job);
-    void (*depthwise_bwd_data)(const leati_depthwise_job *job);
-    void (*depthwise_bwd_weights)(const leati_depthwise_job *job);
+    /* Packs weights (taps, channels) times scale (channels), and bias (channels): for each vector of channels taps + 1
+     * vectors. */
+    void (*depthwise_pack)(const leati_geometry *g, const float *weights, const float *scale,
+                           const float *bias, float *packed);
+    void (*depthwise_forward)(const leati_depthwise *job);
+    void (*depthwise_bwd_data)(const leati_depthwise_bwd *job);
+    void (*depthwise_bwd_weights)(const leati_depthwise_bwd *job);
 
     /* Normalisation: first and last are rows. */
     void (*batch_norm_moments)(const leati_batch_norm_job *job, int64_t first, int64_t last);
