@@ -106,6 +106,8 @@ typedef struct leati_task {
  * threads need 10 us for 1 million operations (one thread: 12 us), 17 us for 2 million (23 us) and 110 us for 17
  * million (180 us); a sleeping thread takes 50 us to wake. */
 #define LEATI_THREAD_OPERATIONS 3e6
+/* How many operations of products take as long as one of a depthwise convolution. */
+#define LEATI_DEPTHWISE_OPERATIONS 5
 static inline int leati_worthwhile_threads(const leati_task *task, double operations) {
     return operations < LEATI_THREAD_OPERATIONS && !task->measured ? 1 : task->threads;
 }

@@ -84,7 +84,8 @@ static leat_status prepare(const leati_task *task, leati_kernel *kernel, char *w
     }
     depthwise_state *s = leati_calloc(1, sizeof *s);
     if (!s) return leati_fail_memory(err, sizeof *s, "a gradient of a depthwise convolution");
-    double operations = 2.0 * (double)g.out_pixels * (double)g.taps * (double)g.channels;
+    double operations =
+        LEATI_DEPTHWISE_OPERATIONS * 2.0 * (double)g.out_pixels * (double)(g.taps * g.channels);
     *s = (depthwise_state){.g = g,
                            .isa = leati_native_isa_of(),
                            .threads = leati_worthwhile_threads(task, operations)};

@@ -132,7 +132,8 @@ leat_status leati_native_conv(const leati_task *task, leati_kernel *kernel, char
                            .post = task->input_count > op_inputs ? op_inputs : -1,
                            .dst = task->input_count,
                            .rows = g.batch * g.out[0] * g.out[1]};
-    s->threads = leati_worthwhile_threads(task, 2.0 * (double)g.out_pixels * (double)(g.taps * g.channels));
+    s->threads = leati_worthwhile_threads(task, LEATI_DEPTHWISE_OPERATIONS * 2.0 * (double)g.out_pixels *
+                                                    (double)(g.taps * g.channels));
     s->vectors = leati_ceil_div(g.channels, s->isa->lanes);
     share(s);
     kernel->state = s;

@@ -9,8 +9,9 @@
 #include "base/error.h"
 #include "base/memory.h"
 
-/* Bytes of the matrix at most.  A matrix that is larger than the cache is better read by several threads. */
-#define MAX_BYTES 1048576
+/* Bytes of the matrix at most, for one thread and for several, which read parts of a larger one (dense.c). */
+#define MAX_BYTES        1048576
+#define MAX_BYTES_SHARED 262144
 
 typedef struct matvec_state {
     leati_matvec_job job;
@@ -94,7 +95,8 @@ static leat_status prepare_rows(const leati_task *task, leati_kernel *kernel, le
 }
 
 static bool is_small(const leati_task *task) {
-    return leati_desc_bytes(&task->inputs[1]) <= MAX_BYTES || task->measured;
+    const size_t most = task->threads > 1 ? MAX_BYTES_SHARED : MAX_BYTES;
+    return leati_desc_bytes(&task->inputs[1]) <= most || task->measured;
 }
 
 static bool is_few_rows(const leati_task *task) {
