@@ -47,18 +47,19 @@ LEATI_INLINE vf f_apply(const leati_eltwise *f, vf x) {
     }
 }
 
-/* dst[i] = f(src[i]).  Each function that is used often has a loop of its own, without a switch. */
+/* dst[i] = f(src[i]).  Each function that is used often has a loop of its own, without a switch: the vector's own
+ * constant says which function it is, because a store to dst might change what `function` points to. */
 static void map_function(const leati_eltwise *function, const float *src, float *dst, int64_t count) {
-    leati_eltwise f = *function;
-#define LOOP                                                                                                 \
-    for (int64_t i = 0; i < count; i += LEATI_LANES)                                                         \
-    v_store_part(dst + i, f_apply(&f, v_load_part_or_one(src + i, count - i)), count - i)
+    const leati_function kind = function->function;
+    const float a = function->a, b = function->b, c = function->c;
+#define LOOP(name)                                                                                           \
+    for (int64_t i = 0; i < count; i += LEATI_LANES) {                                                       \
+        const leati_eltwise f = {.function = (name), .a = a, .b = b, .c = c};                                \
+        v_store_part(dst + i, f_apply(&f, v_load_part_or_one(src + i, count - i)), count - i);               \
+    }
 #define CASE(name)                                                                                           \
-    case name:                                                                                               \
-        f.function = name;                                                                                   \
-        LOOP;                                                                                                \
-        return
-    switch (f.function) {
+    case name: LOOP(name) return
+    switch (kind) {
         CASE(LEATI_FN_TANH);
         CASE(LEATI_FN_SIGMOID);
         CASE(LEATI_FN_HARD_SIGMOID);
@@ -72,7 +73,7 @@ static void map_function(const leati_eltwise *function, const float *src, float 
         CASE(LEATI_FN_GELU_TANH);
         CASE(LEATI_FN_SILU);
         CASE(LEATI_FN_HARD_SWISH);
-    default: LOOP;
+    default: LOOP(kind)
     }
 #undef CASE
 #undef LOOP
