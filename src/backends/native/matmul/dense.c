@@ -32,8 +32,6 @@ enum {
 #define MAX_PACKED_BYTES 33554432 /* bytes of b at most that are packed as a whole */
 #define MAX_PARTIAL_SUMS 1048576  /* floats at most of partial sums over chunks */
 #define MIN_SHARED       1e6      /* operations from which a second thread is worthwhile */
-#define MIN_SHARED_WEIGHTS                                                                                   \
-    65536 /* the same for elements of b, which a product of few rows is bound by reading */
 /* operations from which there are more tasks than threads, in case a thread is delayed */
 #define MIN_MANY_TASKS 3e7
 
@@ -261,7 +259,7 @@ static void split_depth(dense_state *s) {
 /* Splits the work by columns, so that nothing is packed twice; by rows where there are many more rows than columns. */
 static void share(dense_state *s, const leati_task *task) {
     double operations = 2 * (double)s->m * (double)s->n * (double)s->k;
-    const bool is_small = operations < MIN_SHARED && s->k * s->n < MIN_SHARED_WEIGHTS;
+    const bool is_small = operations < MIN_SHARED && s->k * s->n < LEATI_SHARED_WEIGHTS;
     s->threads = is_small && !task->measured ? 1 : task->threads;
     split_depth(s);
     int64_t wanted = leati_ceil_div(s->threads, s->spans);

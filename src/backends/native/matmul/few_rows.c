@@ -9,9 +9,9 @@
 #include "base/error.h"
 #include "base/memory.h"
 
-/* Bytes of the matrix at most, for one thread and for several, which read parts of a larger one (dense.c). */
-#define MAX_BYTES        1048576
-#define MAX_BYTES_SHARED 262144
+/* Bytes of the matrix at most for one thread.  Several threads read parts of a matrix of LEATI_SHARED_WEIGHTS
+ * elements (dense.c). */
+#define MAX_BYTES 1048576
 
 typedef struct matvec_state {
     leati_matvec_job job;
@@ -95,7 +95,7 @@ static leat_status prepare_rows(const leati_task *task, leati_kernel *kernel, le
 }
 
 static bool is_small(const leati_task *task) {
-    const size_t most = task->threads > 1 ? MAX_BYTES_SHARED : MAX_BYTES;
+    const size_t most = task->threads > 1 ? LEATI_SHARED_WEIGHTS * sizeof(float) : MAX_BYTES;
     return leati_desc_bytes(&task->inputs[1]) <= most || task->measured;
 }
 
