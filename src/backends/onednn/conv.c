@@ -2,7 +2,6 @@
 /* Convolutions by oneDNN: images stay (N, spatial..., C) in memory; weights are packed into the layout that the
  * primitive wants.  A fused normalisation is folded into them: with s = gamma / sqrt(variance + epsilon) per
  * filter, weights times s, and (bias - mean) s + beta for the bias.  Room: backends/onednn. */
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,6 +10,7 @@
 #include "backends/onednn/window.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "engine/op_semantics/fold_norm.h"
 
 enum { SRC, WEIGHTS, WEIGHTS_ANY, WEIGHTS_HINT, BIAS, DST, SRC_BLOCKED, DST_BLOCKED, MDS };
 
@@ -173,22 +173,10 @@ typedef struct fold {
 
 static void fold_norm(const leati_session *s, void *const *args, const leati_run *run, unsigned char *pack) {
     const fold *f = s->data;
-    const float *weights = args[1], *bias = f->bias ? args[2] : NULL,
-                *gamma = args[f->post + LEATI_POST_GAMMA];
-    const float *beta = args[f->post + LEATI_POST_BETA], *mean = args[f->post + LEATI_POST_MEAN];
-    const float *variance = args[f->post + LEATI_POST_VARIANCE];
     float *to = leati_session_at(s, f->weights_memory, args, run, pack);
     float *shift = leati_session_at(s, f->bias_memory, args, run, pack);
-    for (int64_t o = 0; o < f->filters; o++) { /* the scales are stored first where the bias will be */
-        double scale = (gamma ? (double)gamma[o] : 1) / sqrt((double)variance[o] + (double)f->epsilon);
-        shift[o] = (float)scale;
-    }
-    for (int64_t row = 0; row < f->count; row += f->filters)
-        for (int64_t o = 0; o < f->filters; o++) to[row + o] = weights[row + o] * shift[o];
-    for (int64_t o = 0; o < f->filters; o++) {
-        double before = (bias ? (double)bias[o] : 0) - (double)mean[o];
-        shift[o] = (float)(before * (double)shift[o] + (beta ? (double)beta[o] : 0));
-    }
+    leati_fold_norm(args + f->post, f->epsilon, args[1], f->bias ? args[2] : NULL, f->count / f->filters,
+                    f->filters, to, shift);
 }
 
 /* Sets the key of the packed weights: two kernels with equal keys pack the same weights alike. */

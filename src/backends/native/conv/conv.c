@@ -5,13 +5,13 @@
  * function are fused into the product.  Room: backends/native. */
 #include "backends/native/conv/conv.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "backends/native/ops.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "engine/op_semantics/fold_norm.h"
 
 enum {
     ROWS = 96,       /* rows of a block, which stays in the L2 cache */
@@ -35,23 +35,6 @@ static void transpose_stripe(void *of, int64_t task, int member) {
         s->isa->transpose_square(transposed + f * channels, channels, from + f, filters);
 }
 
-/* Folds a batch normalisation into the convolution: weights times scale, and bias = (bias - mean) scale + beta,
- * where scale = gamma / sqrt(variance + epsilon) per filter. */
-static void fold_norm(const leati_conv_state *s, void *const *args, float *weights, float *bias) {
-    int64_t filters = s->g.filters, rows = s->g.taps * s->g.channels;
-    const float *from = args[1], *bias_in = s->bias >= 0 ? args[s->bias] : NULL;
-    const float *gamma = args[s->post + LEATI_POST_GAMMA], *beta = args[s->post + LEATI_POST_BETA];
-    const float *mean = args[s->post + LEATI_POST_MEAN], *variance = args[s->post + LEATI_POST_VARIANCE];
-    for (int64_t o = 0; o < filters; o++)
-        bias[o] = (float)((gamma ? (double)gamma[o] : 1) / sqrt((double)variance[o] + (double)s->epsilon));
-    for (int64_t row = 0; row < rows; row++)
-        for (int64_t o = 0; o < filters; o++) weights[row * filters + o] = from[row * filters + o] * bias[o];
-    for (int64_t o = 0; o < filters; o++) {
-        double before = (bias_in ? (double)bias_in[o] : 0) - (double)mean[o];
-        bias[o] = (float)(before * (double)bias[o] + (beta ? (double)beta[o] : 0));
-    }
-}
-
 leati_conv_run leati_conv_start(const leati_conv_state *s, const leati_kernel *kernel, void *const *args,
                                 const leati_run *run, leati_thread_pool_work pack, int64_t tasks) {
     float *changed = run->scratch, *packed = run->pack;
@@ -60,7 +43,9 @@ leati_conv_run leati_conv_start(const leati_conv_state *s, const leati_kernel *k
     if (!packed)
         packed = (float *)run->scratch + (kernel->scratch_bytes - kernel->pack_bytes) / sizeof(float);
     if (!run->pack || !run->packed) {
-        if (s->norm) fold_norm(s, args, changed, packed);
+        if (s->norm)
+            leati_fold_norm(args + s->post, s->epsilon, args[1], s->bias >= 0 ? args[s->bias] : NULL,
+                            s->g.taps * s->g.channels, s->g.filters, changed, packed);
         leati_conv_packing p = {.s = s, .weights = args[1], .packed = changed};
         if (s->transposed)
             leati_thread_pool_share(run->pool, s->threads, s->g.taps * (s->g.filters / s->isa->lanes),

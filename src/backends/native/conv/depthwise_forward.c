@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Depthwise convolutions with one filter per channel: bias, folded normalization, addition and function are fused.
  * Threads share the rows of all samples; where these are few, also the channels.  Room: backends/native. */
-#include <math.h>
 #include <stdio.h>
 
 #include "backends/native/conv/conv.h"
 #include "backends/native/ops.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "engine/op_semantics/fold_norm.h"
 
 typedef struct depthwise_state {
     leati_geometry g;
@@ -39,20 +39,18 @@ static void compute(void *of, int64_t task, int member) {
     s->isa->depthwise_forward(&job);
 }
 
-/* Packs the weights, with the normalization folded in as in conv.c.  changed: scale and bias of each channel. */
+/* Packs the weights, with the normalization folded in.  changed: scale and bias of each channel. */
 static void pack(const depthwise_state *s, void *const *args, float *changed, float *packed) {
     int64_t channels = s->g.channels;
     const float *bias = s->bias >= 0 ? args[s->bias] : NULL;
     float *scale = changed, *folded = changed + channels;
-    for (int64_t c = 0; c < channels; c++) {
+    for (int64_t c = 0; c < channels && !s->norm; c++) {
         scale[c] = 1;
         folded[c] = bias ? bias[c] : 0;
-        if (!s->norm) continue;
-        const float *gamma = args[s->post + LEATI_POST_GAMMA], *beta = args[s->post + LEATI_POST_BETA];
-        const float *mean = args[s->post + LEATI_POST_MEAN], *variance = args[s->post + LEATI_POST_VARIANCE];
-        scale[c] = (float)((gamma ? (double)gamma[c] : 1) / sqrt((double)variance[c] + (double)s->epsilon));
-        folded[c] =
-            (float)(((double)folded[c] - (double)mean[c]) * (double)scale[c] + (beta ? (double)beta[c] : 0));
+    }
+    if (s->norm) {
+        leati_norm_scales(args + s->post, s->epsilon, channels, scale);
+        leati_norm_shifts(args + s->post, bias, scale, channels, folded);
     }
     s->isa->depthwise_pack(&s->g, args[1], scale, folded, packed);
 }
