@@ -31,6 +31,7 @@ leat_status leati_ref_accept(const leati_task *task, leati_kernel *kernel, leati
     ref->input_count = task->input_count;
     ref->output_count = task->output_count;
     ref->unused = task->unused;
+    if (inputs && task->inputs[0].rank >= 0) ref->first_bytes = leati_desc_bytes(&task->inputs[0]);
     memcpy(ref->descs, task->inputs, inputs * sizeof *ref->descs);
     if (outputs) memcpy(ref->descs + inputs, task->outputs, outputs * sizeof *ref->descs);
     kernel->state = ref;

@@ -20,6 +20,7 @@ typedef struct leati_ref {
     leati_attrs attrs;
     int input_count, output_count;
     uint32_t unused;
+    size_t first_bytes; /* of the first input */
     leati_desc descs[]; /* inputs, then outputs, in the order of args */
 } leati_ref;
 

@@ -132,7 +132,7 @@ static leat_status run_copy(const leati_kernel *kernel, void *const *args, const
                             leat_error *err) {
     (void)run;
     (void)err;
-    size_t bytes = leati_desc_bytes(leati_ref_in(leati_ref_of(kernel), 0));
+    size_t bytes = leati_ref_of(kernel)->first_bytes;
     if (bytes) memmove(args[1], args[0], bytes);
     return LEAT_OK;
 }

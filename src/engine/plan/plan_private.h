@@ -309,7 +309,9 @@ void leati_plan_invalidate_prepacked(const leati_plan *plan);
 /* Returns true if `value` is a constant, or weights that this plan does not write. */
 bool leati_plan_stays(const leati_plan *plan, leati_value value);
 /* Returns the bytes of scratch that a node needs in the arena. */
-size_t leati_plan_scratch_bytes(const leati_work *work);
+static inline size_t leati_plan_scratch_bytes(const leati_work *work) {
+    return work->kernel.scratch_bytes - (work->pack ? work->kernel.pack_bytes : 0);
+}
 
 /* Finds or allocates, in `packs`, memory for what the kernels pack from the weights at options.slabs.  Then either
  * leati_plan_take_prepacked puts it in the place of the previous packs, or, after a failure,

@@ -227,7 +227,3 @@ void leati_plan_release_prepacked(leati_plan *plan) {
         release_pack(plan->work[n].packs, plan->work[n].pack);
     leati_free(plan->written);
 }
-
-size_t leati_plan_scratch_bytes(const leati_work *work) {
-    return work->kernel.scratch_bytes - (work->pack ? work->kernel.pack_bytes : 0);
-}

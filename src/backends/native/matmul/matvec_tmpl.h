@@ -43,25 +43,23 @@ LEATI_INLINE void matvec_columns(const leati_matvec_job *job, int64_t first, con
 /* n columns, where a vector of b holds LEATI_LANES / n whole rows: elements of a are repeated n times each to
  * match. */
 LEATI_INLINE void matvec_narrow(const leati_matvec_job *job, const int n) {
-    vf acc[8] = {{0}};
-    vi lane;
-    for (int i = 0; i < LEATI_LANES; i++) lane[i] = i / n;
+    vf acc[8];
+    vi index;
+    for (int i = 0; i < LEATI_LANES; i++) index[i] = i;
+    for (int i = 0; i < n; i++) acc[i] = (vf){0};
     int64_t k = 0;
     for (; k + LEATI_LANES <= job->k; k += LEATI_LANES) {
         vf a = v_load(job->a + k);
         const float *rows = job->b + k * n;
         for (int i = 0; i < n; i++)
-            acc[i] += v_permute(a, lane + i * (LEATI_LANES / n)) * v_load(rows + i * LEATI_LANES);
+            acc[i] += v_permute(a, index / n + i * (LEATI_LANES / n)) * v_load(rows + i * LEATI_LANES);
     }
     for (int i = 1; i < n; i++) acc[0] += acc[i];
-    float sums[LEATI_LANES], dst[LEATI_LANES] = {0};
-    v_store(sums, acc[0]);
-    for (int j = 0; j < n; j++) dst[j] = job->bias ? job->bias[j] : 0;
-    for (int i = 0; i < LEATI_LANES; i++) dst[i % n] += sums[i];
-    for (; k < job->k; k++)
-        for (int j = 0; j < n; j++) dst[j] += job->a[k] * job->b[k * n + j];
-    vf y = v_load(dst);
-    v_store_part(job->dst, job->f ? f_apply(job->f, y) : y, n);
+    for (int lanes = LEATI_LANES / 2; lanes >= n; lanes /= 2) /* add the lanes of the same column */
+        acc[0] += v_permute(acc[0], (index + lanes) % LEATI_LANES);
+    if (job->bias) acc[0] += v_load_part(job->bias, n);
+    for (; k < job->k; k++) acc[0] += job->a[k] * v_load_part(job->b + k * n, n);
+    v_store_part(job->dst, job->f ? f_apply(job->f, acc[0]) : acc[0], n);
 }
 
 static void matvec_1(const leati_matvec_job *job) {

@@ -9,7 +9,8 @@
 /* Activations that have inlined code: Keras's defaults, and those of older Keras. */
 typedef enum { KIND_ANY, KIND_SIGMOID, KIND_HARD_SIGMOID, KINDS } functions_kind;
 
-typedef void (*cell_forward)(const rnn_block *b, int64_t step, strip at, const operand *x, const operand *h);
+typedef void (*cell_forward)(const rnn_block *b, int64_t step, const strip *at, const operand *x,
+                             const operand *h);
 typedef bool (*cell_backward)(const rnn_block *b, int64_t step);
 
 typedef struct rnn_cell {
@@ -114,16 +115,16 @@ LEATI_INLINE void do_nothing(const rnn_block *b, const position *at, functions_k
 }
 
 /* Calls `mix` for every position of a strip, or `idle` where the step does not count. */
-LEATI_INLINE void forward_positions(const rnn_block *b, int64_t step, strip s, functions_kind kind,
+LEATI_INLINE void forward_positions(const rnn_block *b, int64_t step, const strip *s, functions_kind kind,
                                     position_function mix, position_function idle) {
     position at = {.step = step, .slot = b->z_rows * LEATI_PANEL, .bypass_cache = b->bypass_cache};
     float *z = b->z;
-    for (int64_t from = s.from; from < s.to; from += LEATI_PANEL, z += b->slots * at.slot) {
-        float *kept = b->job->workspace ? kept_at(b, step, s.first, from) : NULL;
+    for (int64_t from = s->from; from < s->to; from += LEATI_PANEL, z += b->slots * at.slot) {
+        float *kept = b->job->workspace ? kept_at(b, step, s->first, from) : NULL;
         at.width = kept_width(b, from);
-        for (int64_t i = 0; i < s.rows; i++)
+        for (int64_t i = 0; i < s->rows; i++)
             for (int64_t v = 0; v < LEATI_PANEL; v += LEATI_LANES) {
-                at.r = s.first + i;
+                at.r = s->first + i;
                 at.u = from + v;
                 at.row = at.r * b->padded + at.u;
                 at.left = b->units - at.u;
@@ -207,8 +208,8 @@ LEATI_INLINE void lstm_output(const rnn_block *b, const position *at, functions_
     v_store(b->h_next + at->row, v_load(at->z + 3 * at->slot) * activated_c);
 }
 
-LEATI_INLINE void lstm_forward(const rnn_block *b, int64_t step, strip at, const operand *x, const operand *h,
-                               functions_kind kind) {
+LEATI_INLINE void lstm_forward(const rnn_block *b, int64_t step, const strip *at, const operand *x,
+                               const operand *h, functions_kind kind) {
     product(b, step, at, (gate_range){0, 4, 0}, x, h);
     forward_positions(b, step, at, kind, lstm_gates, forward_idle);
     forward_positions(b, step, at, kind, lstm_output, do_nothing);
@@ -277,8 +278,8 @@ LEATI_INLINE void gru_gates(const rnn_block *b, const position *at, functions_ki
     gru_store_gates(at, update, reset);
 }
 
-LEATI_INLINE void gru_reset(const rnn_block *b, int64_t step, strip at, const operand *x, const operand *h,
-                            functions_kind kind) {
+LEATI_INLINE void gru_reset(const rnn_block *b, int64_t step, const strip *at, const operand *x,
+                            const operand *h, functions_kind kind) {
     product(b, step, at, (gate_range){0, 2, 0}, x, h);
     forward_positions(b, step, at, kind, gru_gates, gru_gates);
 }
@@ -288,8 +289,8 @@ LEATI_INLINE void gru_output(const rnn_block *b, const position *at, functions_k
     gru_h(b, at, v_load(b->update + at->row), candidate);
 }
 
-LEATI_INLINE void gru_forward(const rnn_block *b, int64_t step, strip at, const operand *x, const operand *h,
-                              functions_kind kind) {
+LEATI_INLINE void gru_forward(const rnn_block *b, int64_t step, const strip *at, const operand *x,
+                              const operand *h, functions_kind kind) {
     operand v = {b->v, b->padded, b->units, 0};
     (void)h;
     product(b, step, at, (gate_range){2, 3, 2}, x, &v);
@@ -306,7 +307,7 @@ LEATI_INLINE void gru_after_output(const rnn_block *b, const position *at, funct
     gru_h(b, at, update, activate(kind, g, v_load(at->z + 2 * at->slot) + reset * inner));
 }
 
-LEATI_INLINE void gru_after_forward(const rnn_block *b, int64_t step, strip at, const operand *x,
+LEATI_INLINE void gru_after_forward(const rnn_block *b, int64_t step, const strip *at, const operand *x,
                                     const operand *h, functions_kind kind) {
     if (b->x_products) {
         row_product(b, step, (gate_range){0, 3, 0}, true, h);
@@ -377,7 +378,7 @@ LEATI_INLINE void simple_output(const rnn_block *b, const position *at, function
     if (at->kept) store_kept(at, 0, h);
 }
 
-LEATI_INLINE void simple_forward(const rnn_block *b, int64_t step, strip at, const operand *x,
+LEATI_INLINE void simple_forward(const rnn_block *b, int64_t step, const strip *at, const operand *x,
                                  const operand *h, functions_kind kind) {
     product(b, step, at, (gate_range){0, 1, 0}, x, h);
     forward_positions(b, step, at, kind, simple_output, forward_idle);
@@ -398,7 +399,7 @@ LEATI_INLINE bool simple_backward(const rnn_block *b, int64_t step, functions_ki
 
 /* Instantiates a function for each kind of activations. */
 #define FORWARD_KIND(name, kind)                                                                             \
-    static void name##_##kind(const rnn_block *b, int64_t step, strip at, const operand *x,                  \
+    static void name##_##kind(const rnn_block *b, int64_t step, const strip *at, const operand *x,           \
                               const operand *h) {                                                            \
         name(b, step, at, x, h, kind);                                                                       \
     }

@@ -297,7 +297,7 @@ LEATI_INLINE const float *weights_of(const rnn_block *b, int64_t panel, int64_t 
 #include "backends/native/rnn/row_tmpl.h"
 
 /* z = bias + x K + h R for a strip and a range of gates; x or h may be NULL. */
-static void product(const rnn_block *b, int64_t step, strip at, gate_range s, const operand *x,
+static void product(const rnn_block *b, int64_t step, const strip *at, gate_range s, const operand *x,
                     const operand *h) {
     bool separate = (x && x->gate_stride) || (h && h->gate_stride);
     int64_t each = separate ? 1 : s.to - s.from, slots = b->slots, z_gate = b->z_rows * LEATI_PANEL;
@@ -315,17 +315,17 @@ static void product(const rnn_block *b, int64_t step, strip at, gate_range s, co
         row_product(b, step, s, false, h);
         return;
     }
-    for (int64_t u = at.from; u < at.to; u += LEATI_PANEL)
+    for (int64_t u = at->from; u < at->to; u += LEATI_PANEL)
         for (int64_t gate = s.from; gate < s.to; gate += each) {
             int64_t panel = u / LEATI_PANEL, slot = s.slot + gate - s.from;
             leati_operand_part in[2];
             leati_tile t = {.parts = in,
-                            .row = at.first,
+                            .row = at->first,
                             .b = weights_of(b, panel, x ? 0 : b->features, gate),
                             .b_row = b->shape->gates * LEATI_PANEL,
                             .b_panel = LEATI_PANEL,
                             .start = bias_of(b, panel, slot),
-                            .c = b->z + ((u - at.from) / LEATI_PANEL * slots + slot) * z_gate,
+                            .c = b->z + ((u - at->from) / LEATI_PANEL * slots + slot) * z_gate,
                             .c_row = LEATI_PANEL,
                             .c_panel = z_gate};
             if (x)
@@ -334,7 +334,7 @@ static void product(const rnn_block *b, int64_t step, strip at, gate_range s, co
             if (h)
                 in[t.count++] =
                     (leati_operand_part){h->a + gate * h->gate_stride, h->row_stride, 1, 0, h->depth, 1};
-            tile_row_block(t, at.rows, each);
+            tile_row_block(t, at->rows, each);
         }
 }
 
@@ -428,14 +428,14 @@ static void through_weights(const rnn_block *b, gate_range s, target w, bool add
 static void forward_strips(const rnn_block *b, int64_t step, cell_forward forward, const operand *x,
                            const operand *h) {
     if (b->rows == 1) {
-        forward(b, step, (strip){0, b->units, 0, 1}, x, h);
+        forward(b, step, &(strip){0, b->units, 0, 1}, x, h);
         return;
     }
     int64_t groups = (b->rows + LEATI_ROWS - 1) / LEATI_ROWS;
     for (int64_t u = 0; u < b->units; u += LEATI_PANEL)
         for (int64_t i = 0; i < groups; i++) { /* 32 rows are 6 6 5 5 5 5, not 6 6 6 6 6 2 */
             int64_t first = b->rows * i / groups, last = b->rows * (i + 1) / groups;
-            forward(b, step, (strip){u, least(u + LEATI_PANEL, b->units), first, last - first}, x, h);
+            forward(b, step, &(strip){u, least(u + LEATI_PANEL, b->units), first, last - first}, x, h);
         }
 }
 
