@@ -443,6 +443,54 @@ static void packed_weights_follow(void **state) {
     }
 }
 
+/* Large images are computed in groups of two samples (engine/plan/group_samples.c), whichever way the batch comes; a
+ * sample's prediction is the one that it has alone, also with new weights. */
+static void groups_of_samples_predict_the_same(void **state) {
+    (void)state;
+    enum { BATCHED = 8, NUMBERS = 136 * 136 * 8, CLASSES = 3 };
+    static float x[BATCHED * NUMBERS];
+    leat_error err = {0};
+    leat_model *model = model_of(
+        "{\"class_name\": \"Conv2D\", \"config\": {\"name\": \"c\", \"filters\": 8, \"kernel_size\": [1, 1],"
+        " \"activation\": \"relu\", \"batch_input_shape\": [null, 136, 136, 8]}},"
+        "{\"class_name\": \"DepthwiseConv2D\", \"config\": {\"name\": \"w\", \"kernel_size\": [3, 3]}},"
+        "{\"class_name\": \"GlobalAveragePooling2D\", \"config\": {\"name\": \"g\"}}," DENSE("d", 3, ""));
+    leat_predictor_options options = leat_predictor_options_default();
+    leat_predictor *one = NULL, *all = NULL;
+    leat_plan_options plan = leat_plan_options_default();
+    char *text = NULL;
+    plan.batch_size = BATCHED;
+    plan.threads = 1;
+    expect_ok(leat_model_plan_summary(model, &plan, &text, &err), &err);
+    assert_non_null(strstr(text, "are computed for groups of 2 samples"));
+    leat_string_free(text);
+    fill(x, BATCHED * NUMBERS);
+    for (int i = 0; i < BATCHED * NUMBERS; ++i) x[i] += (float)(i / NUMBERS);
+    expect_ok(leat_predictor_create(&one, model, &options, &err), &err);
+    options.batch_size = BATCHED;
+    expect_ok(leat_predictor_create(&all, model, &options, &err), &err);
+    for (uint64_t round = 1; round < 4; ++round) {
+        float got[BATCHED][CLASSES], expected[CLASSES];
+        expect_ok(leat_model_initialize(model, round, &err), &err);
+        expect_ok(leat_model_publish(model, &err), &err);
+        expect_ok(leat_predictor_sync(one, &err), &err);
+        expect_ok(leat_predictor_sync(all, &err), &err);
+        expect_ok(leat_predictor_run(all, (const void *[]){x}, (void *[]){got}, &err), &err);
+        leat_tensor input = leat_predictor_input(all, 0);
+        input.data = x;
+        assert_memory_equal(on_batch(model, &input, 1).data, got, sizeof got);
+        for (int i = 0; i < BATCHED; ++i) {
+            expect_ok(leat_predictor_run(one, (const void *[]){x + (ptrdiff_t)i * NUMBERS},
+                                         (void *[]){expected}, &err),
+                      &err);
+            for (int j = 0; j < CLASSES; ++j) assert_float_equal(got[i][j], expected[j], 1e-4);
+        }
+    }
+    leat_predictor_destroy(&one);
+    leat_predictor_destroy(&all);
+    leat_model_destroy(&model);
+}
+
 /* Smaller weights give other predictions, but not by much, and follow each publication; one step at a time gives what
  * the window gives. */
 static void expect_near_f32(leat_weights_format format, bool streaming, float most) {
@@ -582,6 +630,7 @@ int main(void) {
         cmocka_unit_test(stateful_models),
         cmocka_unit_test(new_weights_are_seen_when_asked_for),
         cmocka_unit_test(packed_weights_follow),
+        cmocka_unit_test(groups_of_samples_predict_the_same),
         cmocka_unit_test(smaller_weights_predict_nearly_the_same),
         cmocka_unit_test(formats_have_names),
         cmocka_unit_test(weights_that_moved_are_refused),

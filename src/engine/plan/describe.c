@@ -104,15 +104,39 @@ static void add_bytes(const leati_plan *plan, int32_t n, leati_plan_step *out) {
     }
 }
 
+int64_t leati_plan_group_size(const leati_plan *plan) {
+    return plan->front ? plan->front->samples : 0;
+}
+
+static int32_t front_steps(const leati_plan *plan) {
+    return plan->front ? plan->front->plan->step_count : 0;
+}
+
 int32_t leati_plan_step_count(const leati_plan *plan) {
-    return plan->step_count;
+    return front_steps(plan) + plan->step_count;
+}
+
+/* Describes a step of the front: what it does in all its runs. */
+static void get_front_step(const leati_front *front, int32_t step, leati_plan_step *out) {
+    leati_plan_step_get(front->plan, step, out);
+    out->runs = front->groups;
+    out->operations *= (double)front->groups;
+    out->bytes *= (size_t)front->groups;
+    out->reorders *= (int)front->groups;
+    out->reorder_bytes *= (size_t)front->groups;
 }
 
 void leati_plan_step_get(const leati_plan *plan, int32_t step, leati_plan_step *out) {
-    int32_t n = plan->steps[step];
+    if (step < front_steps(plan)) {
+        get_front_step(plan->front, step, out);
+        return;
+    }
+    int32_t n = plan->steps[step - front_steps(plan)];
     const leati_work *work = &plan->work[n];
     const leati_node *node = leati_plan_node(plan, n);
-    *out = (leati_plan_step){.node = node,
+    *out = (leati_plan_step){.graph = plan->graph,
+                             .node = node,
+                             .runs = 1,
                              .implementation = work->kernel.implementation,
                              .layout = *work->kernel.layout ? work->kernel.layout : "plain",
                              .measured = work->measured,
@@ -162,12 +186,17 @@ static void describe_step(const leati_plan *plan, int32_t n, leati_text *text) {
 }
 
 int64_t leati_plan_narrow_weights(const leati_plan *plan) {
-    int64_t count = 0;
+    int64_t count = plan->front ? leati_plan_narrow_weights(plan->front->plan) : 0;
     for (int32_t s = 0; s < plan->step_count; ++s) count += plan->work[plan->steps[s]].kernel.narrow_weights;
     return count;
 }
 
 void leati_plan_describe(const leati_plan *plan, leati_text *text) {
+    if (plan->front) {
+        leati_plan_describe(plan->front->plan, text);
+        leati_text_add(text, "the steps above run %lld times, for %lld samples each\n",
+                       (long long)plan->front->groups, (long long)plan->front->samples);
+    }
     for (int32_t s = 0; s < plan->step_count; ++s) describe_step(plan, plan->steps[s], text);
     leati_text_add(text, "arena %zu bytes, %zu alive at most, %d steps of %d nodes\n", plan->arena_bytes,
                    plan->bound_bytes, plan->step_count, plan->node_count);

@@ -242,6 +242,7 @@ static leat_status compile(leati_plan *plan, leat_error *err) {
     LEATI_TRY(leati_cpu_check_isa(err));
     LEATI_TRY(leati_graph_check(plan->graph, err));
     LEATI_TRY(arena_reserve_threads(plan->options.arena, plan->options.threads, err));
+    LEATI_TRY(leati_plan_group_samples(plan, err));
     LEATI_TRY(make_tables(plan, err));
     leati_plan_eliminate_dead_nodes(plan);
     LEATI_TRY(leati_plan_merge(plan, err));
@@ -289,6 +290,7 @@ leat_status leati_plan_create(leati_plan **out, leati_graph **graph, const leati
 void leati_plan_destroy(leati_plan **plan_pointer) {
     leati_plan *plan = *plan_pointer;
     if (!plan) return;
+    leati_plan_free_front(plan);
     leati_plan_free_blocks(plan);
     leati_plan_release_prepacked(plan);
     for (int32_t n = 0; plan->work && n < plan->node_count; ++n) {
@@ -391,7 +393,7 @@ static leati_run begin_run(leati_plan *plan, const void *const *inputs, uint64_t
 
 leat_status leati_plan_run_watched(leati_plan *plan, const void *const *inputs, uint64_t seed, uint64_t step,
                                    const leati_slab_watch *watch, leat_error *err) {
-    assert(!plan->blocks);
+    assert(!plan->blocks && !plan->front);
     if (!plan->final_from || plan->final_slab != watch->slab)
         LEATI_TRY(leati_plan_watch(plan, watch->slab, err));
     leati_run run = begin_run(plan, inputs, seed, step);
@@ -407,6 +409,11 @@ leat_status leati_plan_run_timed(leati_plan *plan, const void *const *inputs, ui
     if (plan->blocks) {
         LEATI_TRY(leati_plan_start_on_device(plan, inputs, false, seed, step, step_ns, err));
         return leati_plan_finish_on_device(plan, err);
+    }
+    if (plan->front) {
+        LEATI_TRY(leati_plan_run_front(plan, inputs, seed, step, step_ns, err));
+        inputs = leati_plan_rest_inputs(plan, inputs);
+        if (step_ns) step_ns += plan->front->plan->step_count;
     }
     leati_run run = begin_run(plan, inputs, seed, step);
     leati_float_mode mode = leati_flush_denormals();
@@ -438,16 +445,26 @@ leat_status leati_plan_finish(leati_plan *plan, leat_error *err) {
     return plan->blocks ? leati_plan_finish_on_device(plan, err) : LEAT_OK;
 }
 
-leat_status leati_plan_adopt(leati_plan *plan, void *weights, leati_prepacked_set *packs, uint64_t version,
-                             const void *const *inputs, leat_error *err) {
+/* Finds memory for the packed weights of the plan and of its front, or of neither. */
+static leat_status find_prepacked(leati_plan *plan, void *weights, leati_prepacked_set *packs,
+                                  leat_error *err) {
     void *before = plan->options.slabs[LEATI_SLAB_WEIGHTS];
+    if (plan->front) LEATI_TRY(find_prepacked(plan->front->plan, weights, packs, err));
     plan->options.slabs[LEATI_SLAB_WEIGHTS] = weights;
     leat_status status = leati_plan_find_prepacked(plan, packs, err);
-    if (status != LEAT_OK) {
-        plan->options.slabs[LEATI_SLAB_WEIGHTS] = before;
-        leati_plan_drop_found_prepacked(plan);
-        return status;
-    }
+    if (status == LEAT_OK) return status;
+    plan->options.slabs[LEATI_SLAB_WEIGHTS] = before;
+    leati_plan_drop_found_prepacked(plan);
+    if (!plan->front) return status;
+    plan->front->plan->options.slabs[LEATI_SLAB_WEIGHTS] = before;
+    leati_plan_drop_found_prepacked(plan->front->plan);
+    return status;
+}
+
+/* Takes the packed weights that were found, and packs those that no other plan has packed. */
+static leat_status take_weights(leati_plan *plan, void *weights, uint64_t version, const void *const *inputs,
+                                leat_error *err) {
+    leat_status status = LEAT_OK;
     leati_plan_take_prepacked(plan);
     for (int32_t i = 0; i < plan->weight_patch_count; ++i)
         *plan->weight_patches[i].arg = (unsigned char *)weights + plan->weight_patches[i].offset;
@@ -461,6 +478,18 @@ leat_status leati_plan_adopt(leati_plan *plan, void *weights, leati_prepacked_se
     }
     leati_set_float_mode(mode);
     return status;
+}
+
+leat_status leati_plan_adopt(leati_plan *plan, void *weights, leati_prepacked_set *packs, uint64_t version,
+                             const void *const *inputs, leat_error *err) {
+    LEATI_TRY(find_prepacked(plan, weights, packs, err));
+    leat_status status = LEAT_OK;
+    if (plan->front) {
+        status = take_weights(plan->front->plan, weights, version, inputs, err);
+        inputs = leati_plan_rest_inputs(plan, inputs);
+    }
+    leat_status rest = take_weights(plan, weights, version, inputs, status == LEAT_OK ? err : NULL);
+    return status == LEAT_OK ? rest : status;
 }
 
 leat_tensor leati_plan_output(const leati_plan *plan, leati_value value) {
@@ -492,9 +521,15 @@ const leati_graph *leati_plan_graph(const leati_plan *plan) {
 }
 
 size_t leati_plan_arena_bytes(const leati_plan *plan) {
-    return plan->arena_bytes;
+    const leati_front *front = plan->front;
+    if (!front) return plan->arena_bytes;
+    size_t bytes =
+        plan->arena_bytes > front->plan->arena_bytes ? plan->arena_bytes : front->plan->arena_bytes;
+    for (int32_t i = 0; i < front->handed_count; ++i) bytes += front->handed[i].bytes * (size_t)front->groups;
+    return bytes;
 }
 
 size_t leati_plan_bound_bytes(const leati_plan *plan) {
-    return plan->bound_bytes;
+    size_t front = plan->front ? plan->front->plan->bound_bytes : 0;
+    return plan->bound_bytes > front ? plan->bound_bytes : front;
 }

@@ -45,6 +45,9 @@ typedef struct leati_plan_options {
     bool deterministic;  /* the plan computes the same bytes with any number of threads */
     bool recalls;        /* the plan uses the kernels that the tuning cache names (tune.c) */
     bool measures;       /* with recalls: tasks without an entry in the tuning cache are measured */
+    /* Number of samples that axis 0 of the graph's inputs has, of a prediction, in which the plan may compute the first
+     * ops for groups of samples (group_samples.c); 0: it may not. */
+    int64_t samples;
     leati_weights_format weights_format;
     /* Called with the progress of measuring, from 0 to 1; may be NULL. */
     void (*watch)(void *watcher, double share);
@@ -144,19 +147,24 @@ bool leati_plan_exchange_get(const leati_plan *plan, int32_t index, int64_t *cou
 /* The description of one step of a plan, for reports and for measurements. */
 #define LEATI_STEP_NAME_BYTES 80
 typedef struct leati_plan_step {
-    const leati_node *node;         /* its values belong to leati_plan_graph */
+    const leati_graph *graph;
+    const leati_node *node;         /* its values belong to `graph` */
+    int64_t runs;                   /* in each run of the plan: 1, or the number of groups of samples */
     char op[LEATI_STEP_NAME_BYTES]; /* with the ops fused into it: "conv+relu" */
     const char *implementation;     /* "onednn jit:avx2" */
     bool measured;                  /* the implementation was chosen by measuring */
     const char *layout;             /* memory layouts: "nhwc", "nChw8c weights OIhw8i8o", "plain" */
     const char *declined;           /* implementations that refused before: "onednn: dilation > 1; "; "" */
     double operations;              /* multiplications and additions; 0 if memory bandwidth is the limit */
-    size_t bytes;                   /* of its inputs and outputs, each counted once */
+    size_t bytes;                   /* of its inputs and outputs, each counted once in each of `runs` */
     size_t arena_bytes;             /* of the outputs that own memory in the arena, and of scratch */
     int reorders;                   /* copies from one layout into another in each run */
     size_t reorder_bytes;           /* bytes that these copies write */
     size_t kept_bytes;              /* packed weights, made again only when the weights change */
 } leati_plan_step;
+
+/* Returns the number of samples for which the first steps are computed together; 0: for all. */
+int64_t leati_plan_group_size(const leati_plan *plan);
 
 int32_t leati_plan_step_count(const leati_plan *plan);
 void leati_plan_step_get(const leati_plan *plan, int32_t step, leati_plan_step *out);

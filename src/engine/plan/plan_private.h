@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The members of a plan and the functions of its compiler, for the files of engine/plan.  The stages of compilation,
- * in order: eliminate_dead_nodes.c, merge_equal_nodes.c, bf16_storage.c (which values are bf16), fold_padding.c,
- * choose_kernels.c with fuse.c, tune.c (the fastest kernel), bf16_fallback.c (kernels without bf16) and
- * host_fallback.c (ops that a device does not serve), fold_constants.c, fuse_averages.c, fuse_products.c and
- * fuse_elementwise.c (several nodes in one kernel of a device), alias.c (which values share memory), prepack.c,
- * arena_layout.c, on_device.c (the blocks of a plan of a device), and plan.c (arguments; it also runs the plan). */
+ * in order: group_samples.c (the first ops as a plan of their own), eliminate_dead_nodes.c, merge_equal_nodes.c,
+ * bf16_storage.c (which values are bf16), fold_padding.c, choose_kernels.c with fuse.c, tune.c (the fastest kernel),
+ * bf16_fallback.c (kernels without bf16) and host_fallback.c (ops that a device does not serve), fold_constants.c,
+ * fuse_averages.c, fuse_products.c and fuse_elementwise.c (several nodes in one kernel of a device), alias.c (which
+ * values share memory), prepack.c, arena_layout.c, on_device.c (the blocks of a plan of a device), and plan.c
+ * (arguments; it also runs the plan). */
 #ifndef LEATI_ENGINE_PLAN_PLAN_PRIVATE_H
 #define LEATI_ENGINE_PLAN_PLAN_PRIVATE_H
 
@@ -82,6 +83,23 @@ typedef struct leati_patch {
     size_t offset; /* in the arena, in the slab of weights, or on a device in the block of parameters */
 } leati_patch;
 
+/* A value that the front of a plan hands to the rest. */
+typedef struct leati_handed {
+    leati_value value; /* of the front's graph, for one group */
+    size_t bytes;      /* of one group */
+    unsigned char *memory;
+} leati_handed;
+
+/* The first ops of a prediction, which run for one group of samples after the other (group_samples.c). */
+typedef struct leati_front {
+    leati_plan *plan;        /* for one group */
+    int64_t groups, samples; /* number of groups, and of samples in each */
+    int32_t input_count, handed_count;
+    size_t *input_bytes; /* by graph input: of one group; 0: all groups have the same */
+    leati_handed *handed;
+    const void **inputs; /* of a group, and of the rest: the graph's inputs, then the memory of `handed` */
+} leati_front;
+
 struct leati_plan {
     leati_graph *graph;
     leati_plan_options options;
@@ -105,6 +123,7 @@ struct leati_plan {
     leati_slab final_slab;
     int64_t tuned_ns;            /* time spent on measuring */
     struct leati_blocks *blocks; /* NULL: the plan runs on the host */
+    leati_front *front;          /* NULL: all ops run for the whole batch */
 };
 
 /* The parameters of one run: the seed and the step, the slab of scalars, the small inputs, which the run itself copies
@@ -207,6 +226,15 @@ static inline size_t leati_plan_shift(const leati_plan *plan, leati_value value)
 
 /* Returns true if the argument of an output is NULL: nobody reads the output, and its op has optional outputs. */
 bool leati_plan_is_left_out(const leati_plan *plan, const leati_node *node, leati_value output);
+
+/* If the plan is faster with it, takes the first nodes out of the graph into plan->front. */
+leat_status leati_plan_group_samples(leati_plan *plan, leat_error *err);
+void leati_plan_free_front(leati_plan *plan);
+/* Runs the front for all groups.  step_ns (may be NULL) receives the times of its steps. */
+leat_status leati_plan_run_front(leati_plan *plan, const void *const *inputs, uint64_t seed, uint64_t step,
+                                 int64_t *step_ns, leat_error *err);
+/* Returns the inputs of the rest: those of the graph, and what the front hands over. */
+const void *const *leati_plan_rest_inputs(const leati_plan *plan, const void *const *inputs);
 
 /* Marks the nodes on which outputs of the graph and writes to states depend, and counts the readers of each value. */
 void leati_plan_eliminate_dead_nodes(leati_plan *plan);

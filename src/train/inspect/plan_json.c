@@ -17,8 +17,7 @@ static json_t *shape_json(const leati_desc *desc) {
 }
 
 /* Returns an array of shapes, with null for an absent input. */
-static json_t *values_json(const leati_plan_view *view, int count, const leati_value *values) {
-    const leati_graph *graph = leati_plan_graph(view->step->plan);
+static json_t *values_json(const leati_graph *graph, int count, const leati_value *values) {
     json_t *all = json_array();
     bool complete = all != NULL;
     for (int i = 0; complete && i < count; ++i)
@@ -35,14 +34,14 @@ static json_t *step_json(const leati_plan_view *view, int32_t s) {
     leati_plan_step_get(view->step->plan, s, &step);
     const leati_node *node = step.node;
     json_t *object =
-        json_pack("{s:s, s:s, s:o, s:o, s:s, s:b, s:s, s:s, s:I, s:I, s:f, s:i, s:I, s:I}", "layer",
-                  node->label ? node->label : "", "op", step.op, "inputs",
-                  values_json(view, node->input_count, node->inputs), "outputs",
-                  values_json(view, node->output_count, node->outputs), "implementation", step.implementation,
-                  "measured", step.measured, "layout", step.layout, "declined", step.declined, "bytes",
-                  (json_int_t)step.bytes, "arena_bytes", (json_int_t)step.arena_bytes, "operations",
-                  step.operations, "reorders", step.reorders, "reorder_bytes", (json_int_t)step.reorder_bytes,
-                  "kept_bytes", (json_int_t)step.kept_bytes);
+        json_pack("{s:s, s:s, s:I, s:o, s:o, s:s, s:b, s:s, s:s, s:I, s:I, s:f, s:i, s:I, s:I}", "layer",
+                  node->label ? node->label : "", "op", step.op, "runs", (json_int_t)step.runs, "inputs",
+                  values_json(step.graph, node->input_count, node->inputs), "outputs",
+                  values_json(step.graph, node->output_count, node->outputs), "implementation",
+                  step.implementation, "measured", step.measured, "layout", step.layout, "declined",
+                  step.declined, "bytes", (json_int_t)step.bytes, "arena_bytes", (json_int_t)step.arena_bytes,
+                  "operations", step.operations, "reorders", step.reorders, "reorder_bytes",
+                  (json_int_t)step.reorder_bytes, "kept_bytes", (json_int_t)step.kept_bytes);
     if (object && view->step_ns &&
         json_object_set_new(object, "us", json_real(view->step_ns[s] / 1e3)) != 0) {
         json_decref(object);

@@ -153,6 +153,7 @@ static void add_up(leati_plan_view *view) {
     for (int32_t s = 0; s < view->count; ++s) {
         leati_plan_step step;
         leati_plan_step_get(view->step->plan, s, &step);
+        view->grouped += step.runs > 1;
         view->measured += step.measured;
         view->operations += step.operations;
         view->reorders += step.reorders;

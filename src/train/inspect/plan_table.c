@@ -46,8 +46,7 @@ static void time_text(char *out, size_t size, double ns) {
 }
 
 /* Writes the shapes of at most two inputs and one output, such as "8x56x56x64, 1x1x64x256 -> 8x56x56x256". */
-static void shapes_text(char *out, const leati_plan_view *view, const leati_node *node) {
-    const leati_graph *graph = leati_plan_graph(view->step->plan);
+static void shapes_text(char *out, const leati_graph *graph, const leati_node *node) {
     char shape[LEATI_SHORT_SHAPE_BYTES];
     leati_text text = {0};
     for (int side = 0; side < 2; ++side) {
@@ -68,7 +67,7 @@ static void fill_row(const leati_plan_view *view, int32_t s, char (*cells)[CELL_
     leati_plan_step_get(view->step->plan, s, &step);
     snprintf(cells[0], CELL_BYTES, "%s", step.node->label ? step.node->label : "");
     snprintf(cells[1], CELL_BYTES, "%s", step.op);
-    shapes_text(cells[2], view, step.node);
+    shapes_text(cells[2], step.graph, step.node);
     snprintf(cells[3], CELL_BYTES, "%s%s", step.implementation, step.measured ? " *" : "");
     snprintf(cells[4], CELL_BYTES, "%s", step.layout);
     bytes_text(cells[5], CELL_BYTES, (double)step.bytes);
@@ -162,6 +161,9 @@ static void add_foot(const leati_plan_view *view, leati_text *text) {
     leati_text_add(text, "\n%d steps of %d nodes; %.3g GFLOP; arena %s, of which %s are alive at once\n",
                    (int)view->count, (int)leati_graph_node_count(leati_plan_graph(plan)),
                    view->operations / 1e9, arena, bound);
+    if (leati_plan_group_size(plan) > 0)
+        leati_text_add(text, "the first %d steps are computed for groups of %lld samples\n",
+                       (int)view->grouped, (long long)leati_plan_group_size(plan));
     if (view->measured > 0)
         leati_text_add(text, "* %d kernel%s chosen by measuring\n", (int)view->measured,
                        view->measured == 1 ? "" : "s");

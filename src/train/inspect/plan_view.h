@@ -11,6 +11,7 @@ typedef struct leati_plan_view {
     const leati_compiled_step *step;
     leat_plan_options options;
     int32_t count;     /* steps of the plan */
+    int32_t grouped;   /* the first of them, which are computed for groups of samples */
     double *step_ns;   /* median time of each step; NULL if not measured */
     double total_ns;   /* sum of step_ns */
     double operations; /* floating-point operations of all steps */

@@ -94,6 +94,7 @@ static leat_status compile(leat_predictor *p, const leat_predictor_options *opti
     bool sequence[LEATI_PROGRAM_MAX_OUTPUTS] = {0};
     leati_plan_options plan_options = leati_plan_options_of(p->model, options->threads, p->arena);
     plan_options.weights_format = (leati_weights_format)options->weights_format;
+    plan_options.samples = options->batch_size;
     LEATI_TRY(describe_inputs(p, options, sequence, err));
     p->spec.on_host = !p->device;
     LEATI_TRY(leati_program_build_carrying(p->model, &p->spec, &p->carry, sequence, &p->program, err));

@@ -326,6 +326,7 @@ static leat_status compile_on(leati_trainer *trainer, leati_compiled_step *step,
     if (!*arena) LEATI_TRY(leati_arena_create_on(arena, step->on_host ? NULL : trainer->device, err));
     leati_plan_options options = leati_plan_options_of(trainer->model, step->threads, *arena);
     options.writes_nothing = step->spec.part_of_step == LEATI_STEP_TOTALS;
+    if (step->spec.mode == LEATI_PREDICT) options.samples = step->spec.inputs[0].shape[0];
     memcpy(options.slabs, trainer->model->weights.slab, sizeof options.slabs);
     if (trainer->device && !on_host) choose_tf32(trainer);
     if (trainer->slabs && !on_host) leati_device_slabs_addresses(trainer->slabs, options.slabs);
