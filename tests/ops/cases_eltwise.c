@@ -69,6 +69,7 @@ const op_case cases_eltwise[] = {CASE("relu", RELU, 0, INFINITY, 0, OP_SIGNED, 0
                                  FAR("log, least", LOG, 0, 1.2e-38, 3e-38),
                                  FAR("sigmoid", SIGMOID, 0, -120, 120),
                                  FAR("softplus", SOFTPLUS, 0, -120, 120),
+                                 FAR("silu", SILU, 0, -120, 12),
                                  CASE("gelu_tanh", GELU_TANH, 0, 0, 0, OP_UNIFORM, -4, 4),
                                  FAR("gelu", GELU, 0, -20, 20),
                                  FAR("gelu_tanh", GELU_TANH, 0, -20, 20),

@@ -205,6 +205,7 @@ static const conv_case conv_cases[] = {
     {"depthwise 3x3, stride 2, padding on both sides", W2(3, 2, 1, 1, 1), 17, 1, 17, 17, {9, 7}, false},
     {"depthwise 5x5, a row of two tiles", W2(5, 1, 1, 2, 2), 32, 1, 32, 32, {4, 14}, true},
     {"depthwise 5x5, more padding than source", W2(5, 1, 1, 4, 3), 20, 2, 20, 20, {2, 1}, true},
+    {"depthwise 3x3, more padding than window", W2(3, 1, 1, 3, 4), 16, 1, 16, 16, {2, 3}, false},
     {"depthwise 5x5, stride 2", W2(5, 2, 1, 1, 2), 56, 2, 56, 56, {10, 21}, true},
     {"depthwise 7x7", W2(7, 1, 1, 3, 3), 24, 2, 24, 24, {7, 7}, true},
     {"depthwise 7x7, rows of two tiles", W2(7, 1, 1, 3, 3), 36, 1, 36, 36, {5, 13}, false},

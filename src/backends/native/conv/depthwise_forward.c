@@ -90,11 +90,11 @@ static void name(const depthwise_state *s, leati_kernel *kernel) {
 }
 
 /* True for images that oneDNN 2.6 computes more slowly: with AVX-512 its kernel reads each source vector once per tap,
- * and hard_swish costs it more.  Windows of 3 columns are bound by the caches, where it is as fast or faster. */
+ * and silu and hard_swish cost it more.  Other windows of 3 columns are bound by the caches, where it is as fast. */
 static bool is_slow_in_onednn(const leati_geometry *g, const leati_eltwise *f, int64_t lanes) {
     if (lanes < 16 || g->channels < lanes || g->dilation[2] > 1) return false;
     bool wide = g->stride[2] == 1 && (g->kernel[2] == 5 || g->kernel[2] == 7);
-    return wide || (f && f->function == LEATI_FN_HARD_SWISH);
+    return wide || (f && (f->function == LEATI_FN_HARD_SWISH || f->function == LEATI_FN_SILU));
 }
 
 /* Returns why the task is declined, or NULL. */

@@ -17,15 +17,19 @@
 /* Tiles of a block of channels: the same pixels for each vector. */
 typedef struct depthwise_tile {
     const leati_geometry *g;
-    const float *src; /* the source's sample, from the first channel of the vectors on */
-    int64_t at[3]; /* the source pixel under the first tap of the first pixel's window; it may be outside */
-    int64_t first[2], last[2]; /* the taps of the two outer axes that are inside of the source */
+    /* The source under the first column of the first pixel's window, in the first row of the window that is inside of
+     * the source, from the first channel of the vectors on; the column may be outside. */
+    const float *src;
+    /* of the two outer axes: the taps that are inside of the source; floats from one to the next, in the source and in
+     * the weights */
+    int64_t rows[2], src_row[2], weights_row[2];
     /* of the last axis: the taps that are inside; or, for windows of a fixed size, the columns under the windows */
     int64_t first_column, last_column;
     const float *weights; /* for each vector: its weights (taps, lanes), then its bias (lanes) */
+    int64_t first_weight; /* floats from there to the weights of the first row that is inside */
     int64_t lanes;        /* lanes that a source vector has in memory */
     float *to;
-    int64_t to_pixel, to_vector;
+    int64_t to_pixel;
     const float *addend;    /* with the layout of `to`; may be NULL */
     const leati_eltwise *f; /* one that a tile computes in registers; may be NULL */
 } depthwise_tile;
@@ -39,11 +43,14 @@ LEATI_INLINE void depthwise_row(vf *acc, const depthwise_tile *t, const float *s
                                 const bool partial) {
     int64_t c = t->g->channels;
     if (taps) {
+        const int columns = (pixels - 1) * stride + taps;
         vf w[7];
         EACH (k, taps) w[k] = v_load(weights + k * LEATI_LANES);
-        EACH (j, (pixels - 1) * stride + taps) {
-            if (!cut || (j >= t->first_column && j < t->last_column)) {
-                vf x = v_load(src + j * c);
+        EACH (j, columns) {
+            bool at_border = j < taps - 1 || j > columns - taps;
+            if (!cut || !at_border || (j >= t->first_column && j < t->last_column)) {
+                /* volatile: the compiler would read the vector again for each product */
+                vf x = *(const volatile vf_loose *)(src + j * c);
                 EACH (k, taps)
                     if (j >= k && (j - k) % stride == 0 && (j - k) / stride < pixels)
                         acc[(j - k) / stride] += w[k] * x;
@@ -62,29 +69,35 @@ LEATI_INLINE void depthwise_row(vf *acc, const depthwise_tile *t, const float *s
 
 LEATI_INLINE void depthwise_tiles(const depthwise_tile *t, int64_t vectors, const int pixels, const int taps,
                                   const int stride, const bool cut, const bool partial) {
-    const leati_geometry *g = t->g;
-    const float *weights = t->weights;
-    int64_t row_weights = g->kernel[2] * LEATI_LANES, bias = g->taps * LEATI_LANES;
-    for (int64_t v = 0; v < vectors; v++, weights += bias + LEATI_LANES) {
+    const float *weights = t->weights, *src = t->src, *addend = t->addend;
+    const int64_t bias = t->g->taps * LEATI_LANES, to_pixel = t->to_pixel;
+    const leati_eltwise *f = t->f;
+    float *to = t->to;
+    for (int64_t v = 0; v < vectors;
+         v++, weights += bias + LEATI_LANES, src += LEATI_LANES, to += LEATI_LANES) {
         vf acc[DEPTHWISE_PIXELS];
         EACH (i, pixels) acc[i] = v_load(weights + bias);
-        for (int64_t d = t->first[0]; d < t->last[0]; d++)
-            for (int64_t h = t->first[1]; h < t->last[1]; h++) {
-                int64_t row = (t->at[0] + d * g->dilation[0]) * g->in[1] + t->at[1] + h * g->dilation[1];
-                depthwise_row(acc, t, t->src + (row * g->in[2] + t->at[2]) * g->channels + v * LEATI_LANES,
-                              weights + (d * g->kernel[1] + h) * row_weights, pixels, taps, stride, cut,
-                              partial);
-            }
-        if (t->addend)
-            EACH (i, pixels) acc[i] += v_load(t->addend + i * t->to_pixel + v * t->to_vector);
-        if (t->f && is_clip(t->f)) {
-            vf high = v_all(t->f->b);
-            EACH (i, pixels) acc[i] = v_min(v_max(acc[i], v_all(0)), high);
-        } else if (t->f) {
-            const leati_eltwise f = {.function = LEATI_FN_HARD_SWISH};
-            EACH (i, pixels) acc[i] = f_apply(&f, acc[i]);
+        const float *plane = src, *plane_weights = weights + t->first_weight;
+        for (int64_t d = t->rows[0]; d > 0; d--, plane += t->src_row[0], plane_weights += t->weights_row[0]) {
+            const float *row = plane, *w = plane_weights;
+            for (int64_t h = t->rows[1]; h > 0; h--, row += t->src_row[1], w += t->weights_row[1])
+                depthwise_row(acc, t, row, w, pixels, taps, stride, cut, partial);
         }
-        EACH (i, pixels) v_store(t->to + i * t->to_pixel + v * t->to_vector, acc[i]);
+        if (addend) {
+            EACH (i, pixels) acc[i] += v_load(addend + i * to_pixel);
+            addend += LEATI_LANES;
+        }
+        if (f && is_clip(f)) {
+            vf high = v_all(f->b);
+            EACH (i, pixels) acc[i] = v_min(v_max(acc[i], v_all(0)), high);
+        } else if (f && f->function == LEATI_FN_SILU) {
+            const leati_eltwise silu = {.function = LEATI_FN_SILU};
+            EACH (i, pixels) acc[i] = f_apply(&silu, acc[i]);
+        } else if (f) {
+            const leati_eltwise hard_swish = {.function = LEATI_FN_HARD_SWISH};
+            EACH (i, pixels) acc[i] = f_apply(&hard_swish, acc[i]);
+        }
+        EACH (i, pixels) v_store(to + i * to_pixel, acc[i]);
     }
 }
 
@@ -92,7 +105,7 @@ LEATI_INLINE void depthwise_tiles(const depthwise_tile *t, int64_t vectors, cons
 
 /* True for functions that a tile computes in registers. */
 LEATI_INLINE bool depthwise_is_short(const leati_eltwise *f) {
-    return is_clip(f) || f->function == LEATI_FN_HARD_SWISH;
+    return is_clip(f) || f->function == LEATI_FN_SILU || f->function == LEATI_FN_HARD_SWISH;
 }
 
 typedef void (*depthwise_tiles_of)(const depthwise_tile *t, int64_t vectors);
@@ -150,7 +163,9 @@ static depthwise_choice depthwise_choose(const leati_geometry *g) {
                                                {3, 2, depthwise_3_by_2, depthwise_3_by_2_cut},
                                                {5, 2, depthwise_5_by_2, depthwise_5_by_2_cut}};
     if (g->channels < LEATI_LANES) return (depthwise_choice){0, 0, depthwise_partial, depthwise_partial};
-    for (size_t i = 0; i < sizeof choices / sizeof choices[0] && g->dilation[2] == 1; i++)
+    /* the tiles know that each window has a column inside of the source */
+    bool usual = g->dilation[2] == 1 && g->pad_before[2] < g->kernel[2] && g->pad_after[2] < g->kernel[2];
+    for (size_t i = 0; i < sizeof choices / sizeof choices[0] && usual; i++)
         if (choices[i].taps == g->kernel[2] && choices[i].stride == g->stride[2]) return choices[i];
     return (depthwise_choice){0, 0, depthwise_any, depthwise_any};
 }
@@ -170,7 +185,6 @@ LEATI_INLINE int64_t depthwise_pixels(depthwise_tile *t, const depthwise_choice 
                                       bool *cut) {
     const leati_geometry *g = t->g;
     int64_t most = g->out[2] - x, stride = g->stride[2], at = x * stride - g->pad_before[2];
-    t->at[2] = at;
     if (choice->taps) {
         int64_t blocks = (most + DEPTHWISE_PIXELS - 1) / DEPTHWISE_PIXELS,
                 pixels = (most + blocks - 1) / blocks;
@@ -188,33 +202,26 @@ LEATI_INLINE int64_t depthwise_pixels(depthwise_tile *t, const depthwise_choice 
     return most < DEPTHWISE_PIXELS ? most : DEPTHWISE_PIXELS;
 }
 
-/* Computes tiles that do not go to the destination directly: the last vector of channels, of which the first `known`
- * lanes are known, or vectors with a function that is not computed in registers. */
-static __attribute__((noinline)) void depthwise_apart(const leati_depthwise *job, depthwise_tile *t,
-                                                      depthwise_tiles_of tiles, int64_t pixels,
-                                                      int64_t vectors, int64_t known, int64_t at) {
-    _Alignas(64) float sums[DEPTHWISE_VECTORS * DEPTHWISE_PIXELS * LEATI_LANES];
+/* Computes the tile of the last vector of channels, of which the first `known` lanes are known. */
+static __attribute__((noinline)) void depthwise_last(const leati_depthwise *job, const depthwise_tile *t,
+                                                     depthwise_tiles_of tiles, int64_t pixels, int64_t known,
+                                                     int64_t at) {
+    _Alignas(64) float sums[DEPTHWISE_PIXELS * LEATI_LANES];
     int64_t c = job->g->channels, lanes = t->lanes - known;
-    depthwise_tile apart = *t;
-    apart.to = sums;
-    apart.to_pixel = LEATI_LANES;
-    apart.to_vector = pixels * LEATI_LANES;
-    apart.addend = NULL;
-    if (job->addend) apart.f = NULL;
-    tiles(&apart, vectors);
-    for (int64_t v = 0; job->addend && v < vectors; v++)
-        for (int64_t i = 0; i < pixels; i++) {
-            float *x = sums + (v * pixels + i) * LEATI_LANES + known;
-            v_store_part(x,
-                         v_load_part(x, lanes) +
-                             v_load_part(job->addend + at + i * c + v * LEATI_LANES + known, lanes),
-                         lanes);
-        }
-    if (job->f && !apart.f) map_function(job->f, sums, sums, vectors * pixels * LEATI_LANES);
-    for (int64_t v = 0; v < vectors; v++)
-        for (int64_t i = 0; i < pixels; i++)
-            v_store_part(job->dst + at + i * c + v * LEATI_LANES + known,
-                         v_load_part(sums + (v * pixels + i) * LEATI_LANES + known, lanes), lanes);
+    depthwise_tile last = *t;
+    last.to = sums;
+    last.to_pixel = LEATI_LANES;
+    last.addend = NULL;
+    if (job->addend) last.f = NULL;
+    tiles(&last, 1);
+    for (int64_t i = 0; job->addend && i < pixels; i++) {
+        float *x = sums + i * LEATI_LANES + known;
+        v_store_part(x, v_load_part(x, lanes) + v_load_part(job->addend + at + i * c + known, lanes), lanes);
+    }
+    if (job->f && !last.f) map_function(job->f, sums, sums, pixels * LEATI_LANES);
+    for (int64_t i = 0; i < pixels; i++)
+        v_store_part(job->dst + at + i * c + known, v_load_part(sums + i * LEATI_LANES + known, lanes),
+                     lanes);
 }
 
 /* Computes one row of the destination for `vectors` vectors of channels from channel `channel` on. */
@@ -226,30 +233,34 @@ static void depthwise_forward_row(const leati_depthwise *job, depthwise_tile *t,
     int64_t end = channel + vectors * LEATI_LANES, known = end > c && c >= LEATI_LANES ? end - c : 0;
     int64_t whole = end > c ? vectors - 1 : vectors;
     const float *weights = job->packed + channel * (g->taps + 1);
+    const float *src = job->src + row / g->out[1] / g->out[0] * g->in[0] * g->in[1] * g->in[2] * c + channel;
+    t->first_weight = 0;
     for (int i = 0; i < 2; i++) {
-        t->at[i] = from[i] * g->stride[i] - g->pad_before[i];
-        depthwise_inside(g, i, t->at[i], &t->first[i], &t->last[i]);
+        int64_t at = from[i] * g->stride[i] - g->pad_before[i], first, last;
+        depthwise_inside(g, i, at, &first, &last);
+        t->rows[i] = last - first;
+        t->first_weight += first * t->weights_row[i];
+        src += (at + first * g->dilation[i]) * (t->src_row[i] / g->dilation[i]);
     }
-    const float *src = job->src + row / g->out[1] / g->out[0] * g->in[0] * g->in[1] * g->in[2] * c;
     for (int64_t x = 0, pixels; x < g->out[2]; x += pixels) {
         bool cut;
         int64_t at = (row * g->out[2] + x) * c + channel;
         pixels = depthwise_pixels(t, choice, x, &cut);
         depthwise_tiles_of tiles = (cut ? choice->cut : choice->whole)[pixels];
-        t->src = src + channel;
+        t->src = src + (x * g->stride[2] - g->pad_before[2]) * c;
         t->weights = weights;
-        if (whole && job->f && !t->f)
-            depthwise_apart(job, t, tiles, pixels, whole, 0, at);
-        else if (whole) {
+        if (whole) {
             t->to = job->dst + at;
             t->addend = job->addend ? job->addend + at : NULL;
             tiles(t, whole);
+            for (int64_t i = 0; job->f && !t->f && i < pixels; i++)
+                map_function(job->f, t->to + i * c, t->to + i * c, whole * LEATI_LANES);
         }
         if (whole == vectors) continue;
         int64_t shift = whole * LEATI_LANES - known;
         t->src += shift;
         t->weights += whole * (g->taps + 1) * LEATI_LANES;
-        depthwise_apart(job, t, tiles, pixels, 1, known, at + shift);
+        depthwise_last(job, t, tiles, pixels, known, at + shift);
     }
 }
 
@@ -259,16 +270,18 @@ static void depthwise_forward(const leati_depthwise *job) {
     int64_t blocks = (all + DEPTHWISE_VECTORS - 1) / DEPTHWISE_VECTORS;
     depthwise_choice choice = depthwise_choose(g);
     depthwise_tile t = {.g = g,
+                        .src_row = {g->dilation[0] * g->in[1] * g->in[2] * c, g->dilation[1] * g->in[2] * c},
+                        .weights_row = {g->kernel[1] * g->kernel[2] * LEATI_LANES,
+                                        g->kernel[2] * LEATI_LANES},
                         .lanes = c < LEATI_LANES ? c : LEATI_LANES,
                         .to_pixel = c,
-                        .to_vector = LEATI_LANES,
                         .f = job->f && depthwise_is_short(job->f) ? job->f : NULL};
-    for (int64_t b = 0; b < blocks; b++) {
-        int64_t first = job->first_vector + all * b / blocks,
-                last = job->first_vector + all * (b + 1) / blocks;
-        for (int64_t row = job->first_row; row < job->last_row; row++)
+    for (int64_t row = job->first_row; row < job->last_row; row++)
+        for (int64_t b = 0; b < blocks; b++) {
+            int64_t first = job->first_vector + all * b / blocks,
+                    last = job->first_vector + all * (b + 1) / blocks;
             depthwise_forward_row(job, &t, &choice, row, first * LEATI_LANES, last - first);
-    }
+        }
 }
 
 /* Packs weights (taps, channels) times scale, and bias, as depthwise_tile has them.  The last vector has the last

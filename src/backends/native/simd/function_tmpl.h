@@ -40,7 +40,7 @@ LEATI_INLINE vf f_apply(const leati_eltwise *f, vf x) {
     case LEATI_FN_POW: return f->a == -0.5f ? 1.0f / v_sqrt(x) : lanes_of(f, x, leati_eltwise_at);
     case LEATI_FN_GELU: return v_gelu(x);
     case LEATI_FN_GELU_TANH: return x * v_gelu_tanh_share(x);
-    case LEATI_FN_SILU: return x * v_sigmoid(x);
+    case LEATI_FN_SILU: return x / (1.0f + v_exp(-x));
     case LEATI_FN_MISH: return x * v_tanh(v_softplus(x));
     case LEATI_FN_HARD_SWISH: return x * v_max(v_min(x * (1.0f / 6) + 0.5f, v_all(1)), v_all(0));
     default: return lanes_of(f, x, leati_eltwise_at);

@@ -271,20 +271,37 @@ LEATI_INLINE float v_largest(vf x) {
 }
 
 /* e^x within 2 units in the last place.  x is clamped to [-87.3, 88.3], so that the result neither overflows nor
- * becomes subnormal.  Computed as 2^n e^r, where n is the integer nearest to x / log 2; the polynomial is that of
- * Cephes (S. Moshier, expf). */
+ * becomes subnormal.  Computed as 2^n e^r with minimax polynomials, where n is the integer nearest to x / log 2; with
+ * AVX-512 it is the nearest multiple of 1/16, and 2 to the power of its fraction comes from a table in a register.
+ * Adding `shift` leaves the rounded number of units, 1 or 1/16, in the low bits. */
 LEATI_INLINE vf v_exp(vf x) {
-    const float shift = 12582912.0f; /* 1.5 * 2^23: adding it leaves the rounded integer in the low bits */
     x = v_max(v_min(x, v_all(88.3f)), v_all(-87.3f));
+#if defined(__AVX512F__) && LEATI_LANES == 16
+    static const float powers[16] = {1.0f,        1.04427378f, 1.09050773f, 1.13878863f,
+                                     1.18920712f, 1.24185781f, 1.29683955f, 1.35425555f,
+                                     1.41421356f, 1.47682615f, 1.54221083f, 1.61049033f,
+                                     1.68179283f, 1.75625216f, 1.83400809f, 1.91520656f};
+    const float shift = 786432.0f; /* 1.5 * 2^19 */
+#else
+    const float shift = 12582912.0f; /* 1.5 * 2^23 */
+#endif
     vf shifted = x * 1.44269504088896341f + shift, n = shifted - shift;
     vf r = x - n * 0.693359375f + n * 2.12194440e-4f;
-    vf p = r * 1.9875691500e-4f + 1.3981999507e-3f;
-    p = p * r + 8.3334519073e-3f;
-    p = p * r + 4.1665795894e-2f;
-    p = p * r + 1.6666665459e-1f;
-    p = p * r + 5.0000001201e-1f;
-    vi exponent = ((vi)shifted - (vi)v_all(shift) + 127) << 23;
-    return (p * r * r + r + 1.0f) * (vf)exponent;
+#if defined(__AVX512F__) && LEATI_LANES == 16
+    vf p = r * 0.166662756f + 0.50001955f;
+    p = p * r + 1.0f;
+    p = p * r + 1.0f;
+    __m512 power = _mm512_permutexvar_ps((__m512i)shifted, _mm512_loadu_ps(powers));
+    return p * (vf)_mm512_scalef_ps(power, (__m512)n);
+#else
+    vf p = r * 1.40612409e-3f + 8.37901116e-3f;
+    p = p * r + 4.16647773e-2f;
+    p = p * r + 1.66663654e-1f;
+    p = p * r + 5.00000043e-1f;
+    p = p * r + 1.00000005f;
+    p = p * r + 1.0f;
+    return (vf)((vi)p + ((vi)shifted << 23));
+#endif
 }
 
 /* e^x for any x; infinite where it overflows. */
