@@ -175,15 +175,38 @@ leat_status leati_conv_begin(leati_conv_state **out, const leati_task *task, boo
     return LEAT_OK;
 }
 
-void leati_conv_share(leati_conv_state *s, int64_t rows, int64_t max_rows) {
-    int64_t panels = panels_of(s), wanted = s->threads > 1 ? 2 * s->threads : 1;
-    s->blocks = leati_ceil_div(rows, max_rows);
-    if (s->blocks < 8 * s->threads) s->blocks = leati_ceil_div(s->blocks, s->threads) * s->threads;
-    if (s->blocks > rows) s->blocks = rows;
-    s->block = leati_ceil_div(rows, s->blocks);
+/* Returns the fewest blocks of at most max_rows rows that give, with `parts` ranges of columns, two tasks or more to
+ * each thread, and as many to each. */
+static int64_t blocks_for(const leati_conv_state *s, int64_t parts, int64_t max_rows) {
+    int64_t wanted = s->threads > 1 ? 2 * s->threads : 1;
+    int64_t blocks = leati_ceil_div(s->rows, max_rows), enough = leati_ceil_div(wanted, parts);
+    if (blocks < enough) blocks = enough;
+    while (blocks < 8 * s->threads && blocks * parts % s->threads != 0) blocks++;
+    return blocks < s->rows ? blocks : s->rows;
+}
+
+void leati_conv_share(leati_conv_state *s, int64_t rows, int64_t max_rows, int64_t unit) {
+    int64_t units = leati_ceil_div(s->g.filters, unit), least = INT64_MAX, blocks = 1;
+    s->rows = rows;
+    s->unit = unit;
+    for (int64_t parts = 1; parts <= 2 * s->threads && parts <= units; parts++) {
+        int64_t now = blocks_for(s, parts, max_rows), cost = now * s->g.filters + parts * rows;
+        if (cost >= least) continue;
+        least = cost;
+        blocks = now;
+        s->parts = parts;
+    }
+    s->block = leati_ceil_div(rows, blocks);
     s->blocks = leati_ceil_div(rows, s->block);
-    s->parts = leati_ceil_div(wanted, s->blocks);
-    if (s->parts > panels) s->parts = panels;
+}
+
+leati_conv_area leati_conv_area_of(const leati_conv_state *s, int64_t task) {
+    int64_t part = task / s->blocks, units = leati_ceil_div(s->g.filters, s->unit);
+    int64_t to = units * (part + 1) / s->parts * s->unit;
+    leati_conv_area area = {.first = task % s->blocks * s->block, .from = units * part / s->parts * s->unit};
+    area.rows = s->rows - area.first < s->block ? s->rows - area.first : s->block;
+    area.columns = (to < s->g.filters ? to : s->g.filters) - area.from;
+    return area;
 }
 
 void leati_conv_memory(leati_conv_state *s, leati_kernel *kernel, size_t floats) {
@@ -324,12 +347,10 @@ static void compute(void *of, int64_t task, int member) {
     const leati_geometry *g = &s->g;
     float *products = r->buffers + (size_t)member * s->buffer,
           *gathered = products + (uses_buffer(s) ? s->block * g->filters : 0);
-    int64_t rows = s->strided_dst ? g->batch * g->in[0] * g->in[1] * g->in[2] : g->out_pixels;
     int64_t panel = s->isa->panel, depth = g->taps * g->channels, chunks = leati_ceil_div(depth, DEPTH);
-    int64_t first = task / s->parts * s->block, part = task % s->parts, panels = panels_of(s);
-    int64_t from = panels * part / s->parts * panel, to = panels * (part + 1) / s->parts * panel;
-    if (to > g->filters) to = g->filters;
-    leati_product p = {.rows = rows - first < s->block ? rows - first : s->block, .columns = to - from};
+    leati_conv_area area = leati_conv_area_of(s, task);
+    int64_t first = area.first, from = area.from;
+    leati_product p = {.rows = area.rows, .columns = area.columns};
     p.c = uses_buffer(s) ? products : (float *)r->dst + first * g->filters + from;
     p.c_row = uses_buffer(s) ? p.columns : g->filters;
     p.b_panel = depth * panel;
@@ -378,7 +399,8 @@ leat_status leati_native_conv_product(const leati_task *task, leati_kernel *kern
     const leati_geometry *g = &s->g;
     int64_t depth = g->taps * g->channels;
     s->strided_dst = s->transposed && leati_conv_has_steps(g);
-    leati_conv_share(s, s->strided_dst ? g->batch * g->in[0] * g->in[1] * g->in[2] : g->out_pixels, ROWS);
+    leati_conv_share(s, s->strided_dst ? g->batch * g->in[0] * g->in[1] * g->in[2] : g->out_pixels, ROWS,
+                     s->isa->panel);
     if (uses_buffer(s)) s->buffer = (size_t)(s->block * g->filters);
     if (s->bf16 || (!s->strided_dst && !leati_conv_is_flat(g)))
         s->buffer += (size_t)(s->block * (depth + 16));

@@ -21,9 +21,11 @@ typedef struct leati_conv_state {
     /* a gradient of a 1x1 convolution with strides: one pixel of each stride x stride is computed, the others are 0 */
     bool strided_dst;
     bool norm, has_f;
+    bool streams;                 /* Winograd: the weights are more than what stays in the L2 cache */
     bool bf16;                    /* source, destination and addend are bf16 */
     int threads, bias, post, dst; /* indices of arguments; bias and post are -1 where absent */
     int64_t block, blocks, parts; /* rows (or tiles) of a block; blocks; column ranges of each block */
+    int64_t rows, unit;           /* all rows (or tiles); columns that no two ranges share */
     int64_t size;                 /* side of Winograd's tiles in pixels; 0: no Winograd */
     size_t buffer;                /* floats of scratch of each thread */
 } leati_conv_state;
@@ -34,8 +36,16 @@ typedef struct leati_conv_state {
 leat_status leati_conv_begin(leati_conv_state **out, const leati_task *task, bool winograd,
                              leati_kernel *kernel, char *why, leat_error *err);
 
-/* Divides the rows (or tiles) into blocks of at most max_rows rows, and the columns of each block into ranges. */
-void leati_conv_share(leati_conv_state *s, int64_t rows, int64_t max_rows);
+/* Divides the rows (or tiles) into blocks of at most max_rows rows, and the columns into ranges of whole units: each
+ * block reads all weights, and each range reads all rows, so that blocks times filters plus ranges times rows is
+ * least. */
+void leati_conv_share(leati_conv_state *s, int64_t rows, int64_t max_rows, int64_t unit);
+
+/* The rows (or tiles) and columns that one of blocks * parts tasks computes. */
+typedef struct leati_conv_area {
+    int64_t first, rows, from, columns;
+} leati_conv_area;
+leati_conv_area leati_conv_area_of(const leati_conv_state *s, int64_t task);
 
 /* Sets the sizes of the kernel's scratch and of its packed weights, which take `floats` floats; names the kernel. */
 void leati_conv_memory(leati_conv_state *s, leati_kernel *kernel, size_t floats);

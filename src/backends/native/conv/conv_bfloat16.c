@@ -31,21 +31,20 @@ static void compute(void *of, int64_t task, int member) {
     leati_geometry g = s->g;
     float *buffer = r->buffers + (size_t)member * s->buffer;
     g.channels /= 2;
-    int64_t depth = g.taps * g.channels, panels = g.filters / LEATI_BFLOAT16_PANEL;
-    int64_t first = task / s->parts * s->block, part = task % s->parts;
-    int64_t from = panels * part / s->parts * LEATI_BFLOAT16_PANEL,
-            to = panels * (part + 1) / s->parts * LEATI_BFLOAT16_PANEL;
+    int64_t depth = g.taps * g.channels;
+    leati_conv_area area = leati_conv_area_of(s, task);
+    int64_t first = area.first, from = area.from;
     leati_bfloat16_product p = {.a = (const uint32_t *)r->src + first * g.channels,
                                 .b = (const uint32_t *)(const void *)r->packed + from * depth,
                                 .bias = r->bias ? r->bias + from : NULL,
                                 .depth = depth,
                                 .a_row = g.channels,
-                                .columns = to - from,
+                                .rows = area.rows,
+                                .columns = area.columns,
                                 .c_row = g.filters,
                                 .addend_row = g.filters,
                                 .low = s->has_f ? 0 : -INFINITY,
                                 .high = s->has_f ? s->f.b : INFINITY};
-    p.rows = g.out_pixels - first < s->block ? g.out_pixels - first : s->block;
     p.c = (uint16_t *)r->dst + first * g.filters + from;
     if (r->addend) p.addend = (const uint16_t *)r->addend + first * g.filters + from;
     if (!leati_conv_is_flat(&g)) {
@@ -94,7 +93,7 @@ leat_status leati_native_conv_bfloat16(const leati_task *task, leati_kernel *ker
                  "an odd number of channels, or a gradient of a convolution with strides");
         return LEAT_OK;
     }
-    leati_conv_share(s, g->out_pixels, ROWS);
+    leati_conv_share(s, g->out_pixels, ROWS, LEATI_BFLOAT16_PANEL);
     if (!leati_conv_is_flat(g)) s->buffer = (size_t)(s->block * (depth + 16));
     leati_conv_memory(s, kernel, (size_t)(depth * g->filters));
     snprintf(kernel->implementation, sizeof kernel->implementation, "native bfloat16 %s", s->isa->name);

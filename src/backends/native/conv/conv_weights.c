@@ -389,6 +389,7 @@ static void finish_weights(void *of, int64_t task, int member) {
         add_sums(sums, sums + sums_of(s), (to - from) * filters, s->shares - 1, sums_of(s));
     }
     s->isa->winograd_weights_back(&(leati_winograd_weights){.size = s->size,
+                                                            .elements = s->elements,
                                                             .taps = s->g.taps,
                                                             .depth = channels,
                                                             .columns = filters,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Convolutions with stride 1 of 3x3 windows, and of 3 or 5 taps of one axis, and their gradients with respect to the
  * source, by Winograd's F(2x2, 3x3), F(4x4, 3x3), F(4, 3) or F(4, 5) (jobs.h).  A block of tiles goes through all
- * three steps (transform, products, inverse transform) while it is in the cache.  Room: backends/native. */
+ * three steps (transform, products, inverse transform) while it is in the cache, the last two for 64 columns at a
+ * time.  Room: backends/native. */
 #include <stdio.h>
 #include <string.h>
 
@@ -10,9 +11,12 @@
 #include "base/error.h"
 
 enum {
-    TILES = 48,         /* tiles of a block, for tiles of 2x2 pixels */
-    TILES_OF_4 = 24,    /* tiles of a block, for tiles of 4x4 pixels */
-    TILES_OF_LINE = 48, /* tiles of a block, for tiles of 4 pixels of a line */
+    /* floats of a block's transformed tiles and of their products with LEATI_WINOGRAD_COLUMNS columns, which stay in
+     * the L2 cache; tiles of a block, which reads all weights, at least and at most */
+    BLOCK_FLOATS = 350000,
+    MIN_TILES = 16,
+    MAX_TILES = 64,
+    L2_FLOATS = 131072, /* floats of weights that stay in the L2 cache beside a block */
     LINE = 16,          /* floats of a cache line */
     PACKED = 4,         /* channels whose weights one task packs */
     WEIGHTS_COST =
@@ -46,16 +50,56 @@ int64_t leati_winograd_size(const leati_geometry *g, int64_t weights_cost) {
 
 static void pack(void *of, int64_t task, int member) {
     const leati_conv_packing *p = of;
-    int64_t channels = p->s->g.channels, from = task * PACKED, to = from + PACKED;
+    const leati_geometry *g = &p->s->g;
+    int64_t channels = g->channels, from = task * PACKED, to = from + PACKED;
     (void)member;
     p->s->isa->winograd_weights(&(leati_winograd_weights){.size = p->s->size,
-                                                          .taps = p->s->g.taps,
+                                                          .elements = leati_winograd_elements(g, p->s->size),
+                                                          .taps = g->taps,
                                                           .depth = channels,
-                                                          .columns = p->s->g.filters,
+                                                          .columns = g->filters,
                                                           .first = from,
                                                           .last = to < channels ? to : channels,
                                                           .weights = p->weights,
                                                           .packed = p->packed});
+}
+
+/* Returns the tiles of a block at most, where a tile has `floats` floats. */
+static int64_t max_tiles(int64_t floats) {
+    int64_t tiles = BLOCK_FLOATS / floats;
+    return tiles < MIN_TILES ? MIN_TILES : tiles < MAX_TILES ? tiles : MAX_TILES;
+}
+
+/* Multiplies all elements of a block's tiles by the weights of columns `from` to `from` + columns - 1, a group of
+ * LEATI_WINOGRAD_COLUMNS or fewer, and transforms the products back. */
+static void multiply(const leati_conv_run *r, leati_winograd w, int64_t from, int64_t columns,
+                     float *products) {
+    const leati_conv_state *s = r->s;
+    const leati_geometry *g = &s->g;
+    int64_t tiles = w.last - w.first, elements = leati_winograd_elements(g, s->size);
+    int64_t width = leati_round_up(columns, s->isa->panel), product_stride = tiles * columns + LINE;
+    leati_product p = {.a = w.transformed,
+                       .b = r->packed + from * elements * g->channels,
+                       .c = products,
+                       .rows = tiles,
+                       .columns = columns,
+                       .depth = g->channels,
+                       .a_row = g->channels,
+                       .a_depth = 1,
+                       .b_panel = g->channels * s->isa->panel,
+                       .c_row = columns,
+                       .streams = s->streams};
+    for (int64_t element = 0; element < elements; element++) {
+        s->isa->product(&p);
+        p.a += w.element_stride;
+        p.b += width * g->channels;
+        p.c += product_stride;
+    }
+    w.transformed = products;
+    w.element_stride = product_stride;
+    w.group = w.columns = columns;
+    w.first_filter = from;
+    s->isa->winograd_result(&w);
 }
 
 static void compute(void *of, int64_t task, int member) {
@@ -63,47 +107,28 @@ static void compute(void *of, int64_t task, int member) {
     const leati_conv_state *s = r->s;
     const leati_geometry *g = &s->g;
     float *buffer = r->buffers + (size_t)member * s->buffer;
-    int64_t tiles = leati_winograd_tiles(g, s->size), elements = leati_winograd_elements(g, s->size);
-    int64_t panels = leati_ceil_div(g->filters, s->isa->panel), part = task % s->parts;
-    int64_t from = panels * part / s->parts * s->isa->panel,
-            to = panels * (part + 1) / s->parts * s->isa->panel;
-    if (to > g->filters) to = g->filters;
+    leati_conv_area area = leati_conv_area_of(s, task);
     leati_winograd w = {.g = g,
                         .size = s->size,
-                        .first = task / s->parts * s->block,
+                        .first = area.first,
+                        .last = area.first + area.rows,
                         .image = r->src,
                         .zeros = buffer,
-                        .bf16 = s->bf16};
-    w.last = w.first + s->block < tiles ? w.first + s->block : tiles;
-    w.transformed = buffer + leati_conv_line(g->channels);
-    w.group = g->channels;
-    w.element_stride = s->block * g->channels + LINE;
+                        .bf16 = s->bf16,
+                        .transformed = buffer + leati_conv_line(g->channels),
+                        .group = g->channels,
+                        .element_stride = s->block * g->channels + LINE,
+                        .bias = r->bias,
+                        .addend = r->addend,
+                        .dst = r->dst,
+                        .f = s->has_f ? &s->f : NULL};
+    float *products = w.transformed + leati_winograd_elements(g, s->size) * w.element_stride;
     memset(buffer, 0, (size_t)g->channels * sizeof *buffer);
     s->isa->winograd_source(&w);
-    float *products = w.transformed + elements * w.element_stride;
-    int64_t product_stride = s->block * (to - from) + LINE;
-    for (int64_t element = 0; element < elements; element++) {
-        leati_product p = {.a = w.transformed + element * w.element_stride,
-                           .b = r->packed + (element * panels * s->isa->panel + from) * g->channels,
-                           .c = products + element * product_stride,
-                           .rows = w.last - w.first,
-                           .columns = to - from,
-                           .depth = g->channels,
-                           .a_row = g->channels,
-                           .a_depth = 1,
-                           .b_panel = g->channels * s->isa->panel,
-                           .c_row = to - from};
-        s->isa->product(&p);
+    for (int64_t done = 0, columns; done < area.columns; done += columns) {
+        columns = area.columns - done < LEATI_WINOGRAD_COLUMNS ? area.columns - done : LEATI_WINOGRAD_COLUMNS;
+        multiply(r, w, area.from + done, columns, products);
     }
-    w.transformed = products;
-    w.element_stride = product_stride;
-    w.group = w.columns = to - from;
-    w.first_filter = from;
-    w.bias = r->bias;
-    w.addend = r->addend;
-    w.dst = r->dst;
-    w.f = s->has_f ? &s->f : NULL;
-    s->isa->winograd_result(&w);
 }
 
 static leat_status run_winograd(const leati_kernel *kernel, void *const *args, const leati_run *run,
@@ -130,10 +155,12 @@ leat_status leati_native_conv_winograd(const leati_task *task, leati_kernel *ker
     int64_t channels = s->g.channels, filters = s->g.filters;
     s->size = leati_winograd_size(&s->g, WEIGHTS_COST);
     int64_t elements = leati_winograd_elements(&s->g, s->size);
-    int64_t tiles = leati_winograd_is_line(&s->g) ? TILES_OF_LINE : s->size == 2 ? TILES : TILES_OF_4;
-    leati_conv_share(s, leati_winograd_tiles(&s->g, s->size), tiles);
-    s->buffer = leati_conv_line(channels) +
-                (size_t)(elements * (s->block * (channels + filters) + 2 * (int64_t)LINE));
+    int64_t width = filters < LEATI_WINOGRAD_COLUMNS ? filters : LEATI_WINOGRAD_COLUMNS;
+    leati_conv_share(s, leati_winograd_tiles(&s->g, s->size), max_tiles(elements * (channels + width)),
+                     LEATI_WINOGRAD_COLUMNS);
+    s->buffer =
+        leati_conv_line(channels) + (size_t)(elements * (s->block * (channels + width) + 2 * (int64_t)LINE));
+    s->streams = elements * channels * filters > L2_FLOATS;
     int64_t columns = leati_ceil_div(filters, s->isa->panel) * s->isa->panel;
     leati_conv_memory(s, kernel, (size_t)(elements * channels * columns));
     kernel->run = run_winograd;

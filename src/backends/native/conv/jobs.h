@@ -34,10 +34,14 @@ typedef struct leati_winograd {
     float *sums; /* winograd_diff: the tiles' pixels are added to it, filter by filter; may be NULL */
 } leati_winograd;
 
-/* For rows first to last - 1 of the depth: transforms weights (taps, depth, columns) into panels (element, columns /
- * panel, depth, panel); or, for their gradient, transforms sums (element, depth, columns) back into weights. */
+/* Columns whose transformed weights lie together, and for which all elements are multiplied before the next ones. */
+#define LEATI_WINOGRAD_COLUMNS 64
+
+/* For rows first to last - 1 of the depth: transforms weights (taps, depth, columns) into panels (columns /
+ * LEATI_WINOGRAD_COLUMNS, element, LEATI_WINOGRAD_COLUMNS / panel, depth, panel), of which the last columns may have
+ * fewer; or, for their gradient, transforms sums (element, depth, columns) back into weights. */
 typedef struct leati_winograd_weights {
-    int64_t size, taps, depth, columns, first, last;
+    int64_t size, elements, taps, depth, columns, first, last;
     float *weights, *packed;
 } leati_winograd_weights;
 

@@ -185,11 +185,12 @@ EACH_TILE(result)
 /* ---- Weights ---- */
 
 LEATI_INLINE void line_pack(const leati_winograd_weights *w, const int taps) {
-    int64_t tap = w->depth * w->columns, element = packed_element(w);
+    int64_t tap = w->depth * w->columns;
     for (int64_t row = w->first; row < w->last; row++)
         for (int64_t c = 0; c < w->columns; c += LEATI_LANES) {
             const float *from = w->weights + row * w->columns + c;
             float *to = packed_at(w, row, c);
+            int64_t element = packed_element(w, c);
             vf x[5], y[8];
             for (int j = 0; j < taps; j++) x[j] = v_load(from + j * tap);
             if (taps == 5)

@@ -274,25 +274,30 @@ static void square_result(const leati_winograd *w) {
     for (int64_t tile = w->first; tile < w->last; tile++) results[w->size == 4][calls][w->bf16](w, tile);
 }
 
-/* Floats from one element of packed weights to the next. */
-LEATI_INLINE int64_t packed_element(const leati_winograd_weights *w) {
-    return w->depth * ((w->columns + LEATI_PANEL - 1) / LEATI_PANEL * LEATI_PANEL);
+/* Floats from one element of the packed weights of a column to the next. */
+LEATI_INLINE int64_t packed_element(const leati_winograd_weights *w, int64_t column) {
+    int64_t left = w->columns - column / LEATI_WINOGRAD_COLUMNS * LEATI_WINOGRAD_COLUMNS;
+    int64_t width = left < LEATI_WINOGRAD_COLUMNS ? left : LEATI_WINOGRAD_COLUMNS;
+    return w->depth * ((width + LEATI_PANEL - 1) / LEATI_PANEL * LEATI_PANEL);
 }
 
 /* Returns where row `row` and column `column` of the first element of the packed weights are. */
 LEATI_INLINE float *packed_at(const leati_winograd_weights *w, int64_t row, int64_t column) {
-    return w->packed + (column / LEATI_PANEL * w->depth + row) * LEATI_PANEL + column % LEATI_PANEL;
+    int64_t inside = column % LEATI_WINOGRAD_COLUMNS;
+    return w->packed + (column - inside) * w->depth * w->elements +
+           (inside / LEATI_PANEL * w->depth + row) * LEATI_PANEL + inside % LEATI_PANEL;
 }
 
-/* Computes G g G' of weights g (9, depth, columns) for rows first to last - 1 of the depth, into panels (element,
- * columns / panel, depth, panel). */
+/* Computes G g G' of weights g (9, depth, columns) for rows first to last - 1 of the depth, into the panels
+ * that leati_winograd_weights describes. */
 LEATI_INLINE void winograd_pack(const leati_winograd_weights *w, const int size) {
     const int side = size + 2;
-    int64_t tap = w->depth * w->columns, element = packed_element(w);
+    int64_t tap = w->depth * w->columns;
     for (int64_t row = w->first; row < w->last; row++)
         for (int64_t c = 0; c < w->columns; c += LEATI_LANES) {
             const float *from = w->weights + row * w->columns + c;
             float *to = packed_at(w, row, c);
+            int64_t element = packed_element(w, c);
             vf t[6][3], x[6], y[6];
 #pragma GCC unroll 3
             for (int j = 0; j < 3; j++) {

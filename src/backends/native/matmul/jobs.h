@@ -24,6 +24,7 @@ typedef struct leati_product {
     int64_t rows, columns, depth, a_row, a_depth, b_panel, c_row, addend_row;
     const leati_eltwise *f; /* may be NULL */
     int64_t parts, a_part;  /* parts: 0 stands for 1 */
+    bool streams;           /* b is not in the L2 cache, and what lies behind it is used next */
 } leati_product;
 
 /* dst (n) = f(a (k) b + bias).  b is (k, n) row-major, or (n, k) where transposed; bias and f may be NULL. */

@@ -30,12 +30,13 @@ LEATI_INLINE int is_clip(const leati_eltwise *f) {
 #define EACH(i, count) _Pragma("GCC unroll 12") for (int i = 0; i < count; i++)
 
 #define LINE_FLOATS 16
+#define STEP_DEPTH  4 /* rows of b before which a tile prefetches some lines of the next panels */
+#define STEP_LINES  (STEP_DEPTH * LEATI_PANEL / LINE_FLOATS) /* lines of a panel's STEP_DEPTH rows */
 
-/* Data that a tile prefetches per cache line of the depth: cache lines of the panels that are used next, and of the
- * next rows of a. */
+/* Data that a tile prefetches: cache lines of the panels that are used next, and of the next rows of a. */
 typedef struct product_prefetch {
     const float *b;
-    int lines; /* cache lines of each panel */
+    int lines; /* cache lines of each panel for each STEP_DEPTH rows of b: few at a time, so that loads need not wait */
     bool rows;
 } product_prefetch;
 
@@ -91,15 +92,19 @@ LEATI_INLINE void product_tile(const leati_product *p, int64_t row, int64_t colu
             chunk = k < at_once ? k : at_once;
             if (prefetch.rows)
                 EACH (i, rows) __builtin_prefetch(a + (rows + i) * a_row);
-            for (int line = 0; line < prefetch.lines; line++, prefetch.b += LINE_FLOATS)
-                EACH (j, PRODUCT_VECTORS / 2) __builtin_prefetch(prefetch.b + j * p->b_panel, 0, 2);
+            int64_t steps = prefetch.lines > 0 ? STEP_DEPTH : chunk;
+            for (int64_t left = chunk, step; left > 0; left -= step) {
+                step = left < steps ? left : steps;
+                for (int line = 0; line < prefetch.lines; line++, prefetch.b += LINE_FLOATS)
+                    EACH (j, PRODUCT_VECTORS / 2) __builtin_prefetch(prefetch.b + j * p->b_panel, 0, 2);
 #pragma GCC unroll 4
-            for (int64_t n = chunk; n > 0; n--, a += a_depth, b += LEATI_PANEL) {
-                vf right[PRODUCT_VECTORS];
-                EACH (j, vectors) right[j] = v_load(b + j / 2 * p->b_panel + j % 2 * LEATI_LANES);
-                EACH (i, rows) {
-                    vf left = v_all(a[i * a_row]);
-                    EACH (j, vectors) acc[i][j] += left * right[j];
+                for (int64_t n = step; n > 0; n--, a += a_depth, b += LEATI_PANEL) {
+                    vf right[PRODUCT_VECTORS];
+                    EACH (j, vectors) right[j] = v_load(b + j / 2 * p->b_panel + j % 2 * LEATI_LANES);
+                    EACH (i, rows) {
+                        vf left_of_row = v_all(a[i * a_row]);
+                        EACH (j, vectors) acc[i][j] += left_of_row * right[j];
+                    }
                 }
             }
         }
@@ -182,13 +187,13 @@ LEATI_INLINE int64_t product_vectors(int64_t column, int64_t to) {
 }
 
 /* Computes the product, one tile's width of columns at a time: these panels stay in the L1 cache for all rows, and
- * each block of rows prefetches its share of the next panels.  Where all panels fit in the L2 cache, it goes row by
- * row instead, so that c is written in memory order.  A gradient with respect to weights (a_depth other than 1)
- * prefetches nothing, because its operand was packed just before.  Blocks of rows are as even as possible: 32 rows
- * are 6 6 5 5 5 5, not five times 6 and a 2. */
+ * each block of rows prefetches its share of the next panels until they are complete.  Where all panels fit in the L2
+ * cache, it goes row by row instead, so that c is written in memory order.  A gradient with respect to weights
+ * (a_depth other than 1) prefetches nothing, because its operand was packed just before.  Blocks of rows are as even
+ * as possible: 32 rows are 6 6 5 5 5 5, not five times 6 and a 2. */
 static void multiply(const leati_product *p) {
     int64_t parts = p->parts > 1 ? p->parts : 1, depth = parts * p->depth;
-    bool fits_l2 = p->a_depth == 1 && p->columns * depth <= PRODUCT_L2_FLOATS;
+    bool fits_l2 = !p->streams && p->a_depth == 1 && p->columns * depth <= PRODUCT_L2_FLOATS;
     bool applies = p->f && !is_clip(p->f);
     int64_t step = fits_l2 ? p->columns : PRODUCT_VECTORS * LEATI_LANES;
     for (int64_t column = 0; column < p->columns; column += step) {
@@ -198,12 +203,14 @@ static void multiply(const leati_product *p) {
         int64_t larger = p->rows % blocks * (size + 1); /* rows in blocks that have one row more */
         product_prefetch prefetch = {.b = p->b + (to + LEATI_PANEL - 1) / LEATI_PANEL * p->b_panel,
                                      .rows = p->a_depth == 1};
-        if (prefetch.rows && !fits_l2 && (to < p->columns || p->b_panel == depth * LEATI_PANEL))
-            prefetch.lines = (int)((LEATI_PANEL + blocks - 1) / blocks);
-        int64_t share = parts * prefetch.lines * ((p->depth + LINE_FLOATS - 1) / LINE_FLOATS) * LINE_FLOATS;
-        for (int64_t row = 0, n; row < p->rows; row += n, prefetch.b += share) {
+        if (prefetch.rows && !fits_l2 && (p->streams || to < p->columns || p->b_panel == depth * LEATI_PANEL))
+            prefetch.lines = (int)((STEP_LINES + blocks - 1) / blocks);
+        int64_t share = parts * prefetch.lines * ((p->depth + STEP_DEPTH - 1) / STEP_DEPTH) * LINE_FLOATS;
+        int64_t to_do = STEP_LINES;
+        for (int64_t row = 0, n; row < p->rows; row += n, prefetch.b += share, to_do -= prefetch.lines) {
             n = size + (row < larger);
             product_prefetch now = prefetch;
+            if (to_do <= 0) now.lines = 0;
             for (int64_t at = column, vectors; at < to; at += vectors * LEATI_LANES, now.rows = false) {
                 vectors = product_vectors(at, to);
                 product_tiles[vectors][n](p, row, at, now);
