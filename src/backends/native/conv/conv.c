@@ -121,7 +121,7 @@ static const char *reason_against(const leati_geometry *g, const leati_native_is
         return "channels or filters that do not fill whole vectors";
     if (prefer_onednn && g->taps * g->channels < (leati_conv_is_flat(g) ? FEW_CHANNELS : 32))
         return "too few channels and taps";
-    if (prefer_onednn && !winograd && isa->lanes >= 8 && g->taps > 1 && g->in[0] == 1)
+    if (prefer_onednn && !winograd && isa->lanes >= 8 && g->taps > 1)
         return "a window that oneDNN has a kernel for";
     if (g->out_pixels == 0) return "an empty tensor";
     if (transposed && leati_conv_has_steps(g) && (g->taps > 1 || has_padding(g)))

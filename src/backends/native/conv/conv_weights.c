@@ -510,6 +510,7 @@ static const char *reason_against(const leati_geometry *g, const leati_native_is
     if (g->groups > 1) return "a grouped convolution";
     if (!fills) return "filters that do not fill whole vectors";
     if (prefer_onednn && g->channels < 4 && !has_lines(g)) return "fewer than 4 channels";
+    if (prefer_onednn && isa->lanes >= 16 && g->in[0] > 1) return "a window that oneDNN has a kernel for";
     if (g->out_pixels == 0) return "an empty tensor";
     return NULL;
 }
