@@ -510,7 +510,9 @@ static const char *reason_against(const leati_geometry *g, const leati_native_is
     if (g->groups > 1) return "a grouped convolution";
     if (!fills) return "filters that do not fill whole vectors";
     if (prefer_onednn && g->channels < 4 && !has_lines(g)) return "fewer than 4 channels";
-    if (prefer_onednn && isa->lanes >= 16 && g->in[0] > 1) return "a window that oneDNN has a kernel for";
+    bool square = g->kernel[1] > 1 && g->kernel[2] > 1 && !leati_conv_has_steps(g) && !has_lines(g);
+    if (prefer_onednn && !winograd && isa->lanes >= 16 && (square || g->in[0] > 1))
+        return "a window that oneDNN has a kernel for";
     if (g->out_pixels == 0) return "an empty tensor";
     return NULL;
 }
