@@ -1,17 +1,21 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Measures leat beside PyTorch, current Keras and ONNX Runtime on the models of keras.applications: an SGD step of 8
-samples and predictions of 8 and of 1, in float32, at each model's own size.
+"""Measures leat beside PyTorch, current Keras and ONNX Runtime in float32: on the models of keras.applications an SGD step of
+8 samples and predictions of 8 and of 1, at each model's own size; on common networks that are not among them (--models common)
+a step and a prediction of a usual batch and a prediction of 1.
 
     bench/peers/setup all                                      once
-    bench/applications.py [--models MobileNetV2,EfficientNetB0] [--minutes 3] [--json FILE] [--add FILE]
+    bench/applications.py [--models MobileNetV2,EfficientNetB0 | --models common] [--minutes 3] [--json FILE] [--add FILE]
 
 Current Keras writes each model; leat and ONNX Runtime (from the .onnx file that leat writes) read the files, and PyTorch gets
 the same layers as modules (bench/peers/keras_in_torch.py): channels_last, with BatchNormalization folded into the
-convolutions for predictions, and, with --compile, by torch.compile.  The programs take turns, and the fastest of a program's
-settings and iterations counts.  --cpu measures CPU time on one thread, which other work on the machine changes little.
---minutes is the most that one model may take (one measurement of a peer a sixth of it), --gigabytes what one program may use: measurements that need more are left
-out, and the row says so."""
+convolutions for predictions, and, with --compile, by torch.compile.  An error says where PyTorch's module has another shape of
+the output, or 1 % more or fewer parameters; --compare measures nothing.  The loss is the crossentropy of a model that ends
+in a softmax, and the mean squared error of another.  Common networks are small: PyTorch is also tried with channels first,
+and every program with one thread for predictions of 1.  The programs take turns, and the fastest of a program's settings and
+iterations counts.  --cpu measures CPU time on one thread, which other work on the machine changes little.  --minutes is the
+most that one model may take (one measurement of a peer a sixth of it), --gigabytes what one program may use: measurements
+that need more are left out, and the row says so."""
 import argparse
 import datetime
 import json
@@ -34,7 +38,12 @@ MODELS = (["Xception", "VGG16", "VGG19"] + ["ResNet%d%s" % (depth, v) for v in (
            "DenseNet169", "DenseNet201", "NASNetMobile", "NASNetLarge"] + ["EfficientNetB%d" % i for i in range(8)] +
           ["EfficientNetV2" + size for size in ("B0", "B1", "B2", "B3", "S", "M", "L")] +
           ["ConvNeXt" + size for size in ("Tiny", "Small", "Base", "Large", "XLarge")])
-WORKS = (("step 8", "train", 8), ("predict 8", "predict", 8), ("predict 1", "predict", 1))
+# The networks of peers/common_models.py, with the samples of a batch.
+COMMON = {"unet": 8, "vnet": 4, "resnet20": 128, "resnext": 8, "autoencoder": 64, "dcgan": 64, "discriminator": 32, "conv3d": 4,
+          "tcn": 64, "wave": 64, "sepconv": 64, "tabular": 256, "mlp": 128, "cifar": 64, "lenet": 64, "alexnet": 16, "atari": 32,
+          "srcnn": 16, "upsampling": 16, "dilated": 16, "groupnorm": 64, "lstm": 64, "lstm_512": 64, "gru": 64, "tagger": 64}
+GROUPS = {"applications": MODELS, "common": list(COMMON)}
+WORKS = ("step", "predict", "predict 1")
 LABELS = {name: ALL_LABELS[name] for name in ("torch", "keras3", "onnx")}
 FOLDER = os.path.join(ROOT, "build", "applications-bench")
 
@@ -81,30 +90,60 @@ def write_model(name, options, clock, weights):
     return os.path.exists(path + ".json")
 
 
-def leat(path, mode, batch, options, clock):
+def loss_of(path):
+    """Returns the loss of a model of one output, whose layer is the last in the file."""
+    with open(path) as file:
+        last = json.load(file)["config"]["layers"][-1]["config"]
+    last = last["layer"]["config"] if "layer" in last else last
+    return "categorical_crossentropy" if last.get("activation") == "softmax" else "mse"
+
+
+def compare(name, path, programs, options, clock):
+    """Says where PyTorch's module differs from leat's model in the shape of its output or the number of parameters."""
+    summary = run([os.path.join(RELEASE, "leat"), "summary", "--json", path], clock)
+    other = programs.answer("torch", {}, path, "compare", 1) if "torch" in options.peers else {}
+    if not summary or "shape" not in other:
+        return
+    summary = json.loads(summary)
+    shape, count = summary["layers"][-1]["calls"][-1]["output_shapes"][0][1:], summary["trainable_params"]
+    if other["shape"][1:] != shape or abs(other["parameters"] - count) > 0.01 * count:
+        say("error: %s has an output %s and %d parameters, PyTorch's module %s and %d" % (
+            name, shape, count, other["shape"][1:], other["parameters"]))
+    elif options.compare:
+        say("%s: output %s, %d parameters; PyTorch's module has %d" % (name, shape, count, other["parameters"]))
+
+
+def leat(path, mode, batch, threads, options, clock):
     more = ["--cpu"] if options.cpu else []
     if mode == "train":
-        text = run([os.path.join(RELEASE, "bench_step"), path, mode, str(batch), str(options.threads), str(options.seconds)] +
-                   more, clock, options.most_bytes)
+        text = run([os.path.join(RELEASE, "bench_step"), path, mode, str(batch), str(threads), str(options.seconds), "--loss",
+                    loss_of(path)] + more, clock, options.most_bytes)
         key, scale = "min_us" if options.cpu else "median_us", 1.0
     else:
-        text = run([os.path.join(RELEASE, "bench_predict"), path, str(batch), "--threads", str(options.threads), "--seconds",
+        text = run([os.path.join(RELEASE, "bench_predict"), path, str(batch), "--threads", str(threads), "--seconds",
                     str(2 * options.seconds)] + more, clock, options.most_bytes)
         key, scale = "min_ns" if options.cpu else "median_ns", 1e-3
     found = json.loads(text) if text else {}
     return {"us": found[key] * scale, "mib": found["peak_mib"]} if found else {}
 
 
-def settings_of(name, mode, options):
+def threads_of(model, batch, options):
+    """Returns the numbers of threads to try."""
+    return [1, options.threads] if model in COMMON and batch == 1 and options.threads > 1 else [options.threads]
+
+
+def settings_of(name, model, mode, batch, options):
     """Returns the settings in which a peer is measured."""
     if name == "keras3":
-        return [{"environment": {"TF_ENABLE_ONEDNN_OPTS": value}} for value in ("1", "0")]
-    if name == "onnx":
-        return [{"wishes": {}}] if mode == "predict" else []
-    found = [{"wishes": {"channels_last": True, "fold": mode == "predict"}}]
-    if options.compile:
-        found.append({"wishes": {"channels_last": True, "compile": True}})
-    return found
+        return [{"environment": {"TF_ENABLE_ONEDNN_OPTS": value, "PEER_THREADS": str(threads)}}
+                for value in ("1", "0") for threads in threads_of(model, batch, options)]
+    forms = [{}] if name == "onnx" else [{"channels_last": last, "fold": mode == "predict"}
+                                         for last in ((True, False) if model in COMMON else (True,))]
+    if name == "torch" and options.compile:
+        forms.append({"channels_last": True, "compile": True})
+    if name == "onnx" and mode == "train":
+        return []
+    return [{"wishes": dict(form, threads=threads)} for form in forms for threads in threads_of(model, batch, options)]
 
 
 class Programs:
@@ -113,19 +152,20 @@ class Programs:
     def __init__(self, options, clock):
         self.options, self.clock, self.processes, self.versions = options, clock, {}, {}
 
-    def ask(self, name, setting, path, mode, batch):
-        environment = dict(setting.get("environment", {}))
-        if name == "keras3":
-            environment["PEER_THREADS"] = str(self.options.threads)
+    def answer(self, name, setting, path, mode, batch, **more):
+        environment = setting.get("environment", {})
         key = (name, json.dumps(environment))
         if key not in self.processes:
             self.processes[key] = Peer(name, getattr(self.options, name), SCRIPTS[name], environment=environment,
                                        most_bytes=self.options.most_bytes)
-        answer = self.processes[key].ask(patience_s=min(self.clock.left(), self.clock.whole / 6), model=path, mode=mode, batch=batch,
-                                         threads=self.options.threads, cpu=self.options.cpu, seconds=self.options.seconds,
-                                         **setting.get("wishes", {}))
-        self.versions.update({name: answer["version"]} if "version" in answer else {})
-        return answer.get("us")
+        return self.processes[key].ask(patience_s=min(self.clock.left(), self.clock.whole / 6), model=path, mode=mode, batch=batch,
+                                       cpu=self.options.cpu, seconds=self.options.seconds, **setting.get("wishes", {}), **more)
+
+    def ask(self, name, setting, path, mode, batch):
+        more = {"loss": "mse"} if path.endswith(".json") and loss_of(path) == "mse" else {}
+        found = self.answer(name, setting, path, mode, batch, **more)
+        self.versions.update({name: found["version"]} if "version" in found else {})
+        return found.get("us")
 
     def close(self):
         for process in self.processes.values():
@@ -135,12 +175,12 @@ class Programs:
 def measure_work(row, path, mode, batch, programs, options, clock):
     """Adds the least time of each program to the row, in ms."""
     for _ in range(options.rounds):
-        found = leat(path + ".json", mode, batch, options, clock)
-        if found:
-            row["leat"] = min(row.get("leat", float("inf")), found["us"] / 1e3)
-            row["mib"] = found["mib"]
+        for threads in threads_of(row["model"], batch, options):
+            found = leat(path + ".json", mode, batch, threads, options, clock)
+            if found and found["us"] / 1e3 < row.get("leat", float("inf")):
+                row.update(leat=found["us"] / 1e3, mib=found["mib"])
         for name in options.peers:
-            for setting in settings_of(name, mode, options):
+            for setting in settings_of(name, row["model"], mode, batch, options):
                 file = path + (".onnx" if name == "onnx" else ".json")
                 taken = programs.ask(name, setting, file, mode, batch) if os.path.exists(file) else None
                 if taken and taken / 1e3 < row["peers"].get(name, float("inf")):
@@ -152,13 +192,16 @@ def measure_model(name, options, report):
     clock, path = Clock(options.minutes), os.path.join(FOLDER, name)
     programs, rows = Programs(options, clock), []
     try:
-        if not write_model(name, options, clock, "onnx" in options.peers and any(w[1] == "predict" for w in options.works)):
+        if not write_model(name, options, clock, "onnx" in options.peers and any(w != "step" for w in options.works)):
             return
-        for title, mode, batch in options.works:
-            rows.append({"model": name, "work": title, "peers": {}, "settings": {}, "complete": False})
+        compare(name, path + ".json", programs, options, clock)
+        for work in options.works:
+            mode, batch = "train" if work == "step" else "predict", 1 if work == "predict 1" else COMMON.get(name, 8)
+            rows.append({"model": name, "work": "%s %d" % (work.split()[0], batch), "peers": {}, "settings": {},
+                         "complete": False})
             measure_work(rows[-1], path, mode, batch, programs, options, clock)
             rows[-1]["complete"] = "leat" in rows[-1] and all(p in rows[-1]["peers"] for p in options.peers
-                                                              if settings_of(p, mode, options))
+                                                              if p != "onnx" or mode == "predict")
             say("  ".join(cells_of(rows[-1])))
     except OutOfTime:
         say("%s: not complete after %g minutes" % (name, options.minutes))
@@ -182,18 +225,22 @@ def cells_of(row):
         "" if row["complete"] else "not complete"]
 
 
+def work_of(row):
+    return row["work"] if row["work"] in WORKS else row["work"].split()[0]
+
+
 HEADS = ["model", "work", "leat ms"] + list(LABELS.values()) + ["best peer", "ratio", "leat MiB", ""]
 
 
 def text_of(report, markdown):
-    order = {name: i for i, name in enumerate(MODELS)}
+    order = {name: i for i, name in enumerate(MODELS + list(COMMON))}
     rows = sorted(report["rows"], key=lambda row: (order[row["model"]], row["work"]))
     lines = lines_of(HEADS, [cells_of(row) for row in rows], markdown, left=(0, 1, 6))
-    for title, _, _ in WORKS:
-        found = sorted(ratio_of(row) for row in rows if row["work"] == title and ratio_of(row))
+    for work in WORKS:
+        found = sorted(ratio_of(row) for row in rows if work_of(row) == work and ratio_of(row))
         if found:
             lines += ["", "%s: %d models, median %s, least %s, %d below 1.15x" % (
-                title, len(found), ratio(found[len(found) // 2]), ratio(found[0]), sum(value < 1.15 for value in found))]
+                work, len(found), ratio(found[len(found) // 2]), ratio(found[0]), sum(value < 1.15 for value in found))]
     machine = report["machine"]
     return "\n".join(lines + ["", "%s, %d cores, %s; %s; load average %s, %s" % (
         machine.get("cpu", ""), machine["cores"], machine.get("isa", ""), report["how"], report["load_average"][0], report["when"]),
@@ -210,14 +257,17 @@ def arguments():
     for peer, label in LABELS.items():
         parser.add_argument("--" + peer, metavar="PYTHON", default=os.path.join(ROOT, PYTHONS[peer], "bin", "python"),
                             help="a Python that has %s (default: %s)" % (label, PYTHONS[peer]))
-    parser.add_argument("--models", metavar="NAME,...", default=",".join(MODELS), help="the models (default: all %d)" % len(MODELS))
-    parser.add_argument("--works", metavar="NAME,...", default=",".join(work[0] for work in WORKS), help="default: all of them")
+    parser.add_argument("--models", metavar="NAME,...", default="applications", help="models and groups of them: applications "
+                        "(all %d) or common (%d other networks) (default: applications)" % (len(MODELS), len(COMMON)))
+    parser.add_argument("--works", metavar="NAME,...", default=",".join(WORKS),
+                        help="step, predict (of as many samples), predict 1 (default: all of them)")
     parser.add_argument("--peers", metavar="NAME,...", default=",".join(LABELS), help="torch, keras3, onnx (default: all)")
     parser.add_argument("--minutes", type=float, default=6, help="the most that a model may take (default: 6)")
     parser.add_argument("--rounds", type=int, default=1, help="iterations over the programs; the fastest counts (default: 1)")
     parser.add_argument("--seconds", type=float, default=1.0, help="duration of each measurement (default: 1)")
     parser.add_argument("--threads", type=int, default=0, help="threads of every program (default: all cores; 1 with --cpu)")
     parser.add_argument("--cpu", action="store_true", help="CPU time on one thread instead of the time on the clock")
+    parser.add_argument("--compare", action="store_true", help="only compare the models with PyTorch's modules")
     parser.add_argument("--compile", action="store_true", help="PyTorch also by torch.compile, which takes minutes for a model")
     parser.add_argument("--gigabytes", type=float, default=0, help="the most memory of a program; a measurement that needs more "
                         "is left out (default: nine tenths of what is free now)")
@@ -228,12 +278,14 @@ def arguments():
     options = parser.parse_args()
     options.threads = options.threads or (1 if options.cpu else len(os.sched_getaffinity(0)))
     options.most_bytes = int(options.gigabytes * 1e9) or free_bytes() * 9 // 10
-    options.models = [name for name in options.models.split(",") if name]
-    options.works = [work for work in WORKS if work[0] in options.works.split(",")]
-    unknown = [name for name in options.models if name not in MODELS]
+    options.models = [model for name in options.models.split(",") if name for model in GROUPS.get(name, [name])]
+    options.works = [work for work in WORKS if work in options.works.split(",")]
+    every = MODELS + list(COMMON)
+    unknown = [name for name in options.models if name not in every]
     if unknown or not options.works:
-        parser.error("unknown model %s; the models are %s" % (unknown[0], ", ".join(MODELS)) if unknown else
-                     "--works expects names of " + ", ".join(work[0] for work in WORKS))
+        parser.error("unknown model %s; the models are %s" % (unknown[0], ", ".join(every)) if unknown else
+                     "--works expects names of " + ", ".join(WORKS))
+    options.works = [] if options.compare else options.works
     return options
 
 
@@ -270,7 +322,8 @@ def main():
         if options.json:
             with open(options.json, "w") as file:
                 json.dump(report, file, indent=1)
-    print(text_of(report, options.markdown))
+    if not options.compare:
+        print(text_of(report, options.markdown))
 
 
 if __name__ == "__main__":

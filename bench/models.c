@@ -131,7 +131,7 @@ static leat_status load_model(leat_model **model, const char *path, bench_sample
     if (sample->labels) return LEAT_OK;
     leat_compile_options options = leat_compile_options_default();
     options.optimizer = "SGD(learning_rate=0.01, momentum=0.9)";
-    options.loss = "categorical_crossentropy";
+    options.loss = sample->loss ? sample->loss : "categorical_crossentropy";
     return leat_model_compile(*model, &options, err);
 }
 

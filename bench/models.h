@@ -9,8 +9,9 @@
 typedef struct bench_sample {
     int64_t shape[4];
     int rank;
-    int64_t words; /* the input is int32_t, below this number; 0: it is float */
-    bool labels;   /* targets are numbers of classes; otherwise they are like the outputs */
+    int64_t words;    /* the input is int32_t, below this number; 0: it is float */
+    bool labels;      /* targets are numbers of classes; otherwise they are like the outputs */
+    const char *loss; /* what the caller wants for a file that has no loss; NULL: categorical_crossentropy */
 } bench_sample;
 
 /* Makes and compiles a model with one input and one output, for Adam, or that of a file, whose name contains a dot: as

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Measures the time of one training step or one prediction through the public interface:
- *     bench_step MODEL train|predict|first|fit BATCH [THREADS [SECONDS [POLICY]]] [--cpu]
- * MODEL is one of those of models.h or a model's file.  THREADS 0: leat's choice.  It prints one JSON object: median,
+ *     bench_step MODEL train|predict|first|fit BATCH [THREADS [SECONDS [POLICY]]] [--loss NAME] [--cpu]
+ * MODEL is one of those of models.h or a model's file, for which --loss is used (default: categorical_crossentropy)
+ * if the file has none.  THREADS 0: leat's choice.  It prints one JSON object: median,
  * quartiles and fastest in us (with --cpu of the CPU time of all threads), and peak memory.  `first` makes one training
  * step and ends.  `fit` measures a step of leat_model_fit with a metric and a callback: the total, computing, waiting
  * for data, and the rest of the loop.  bench/compare runs this program. */
@@ -39,7 +40,7 @@ typedef struct arguments {
     long batch;
     int threads;
     double seconds;
-    const char *policy;
+    const char *policy, *loss;
     bool cpu;
 } arguments;
 
@@ -153,6 +154,10 @@ static bool parse(arguments *a, int argc, char **argv) {
         a->cpu = true;
         --argc;
     }
+    if (argc > 2 && strcmp(argv[argc - 2], "--loss") == 0) {
+        a->loss = argv[argc - 1];
+        argc -= 2;
+    }
     if (argc < 4 || argc > 7) return false;
     a->name = argv[1];
     a->mode = argv[2];
@@ -167,12 +172,12 @@ int main(int argc, char **argv) {
     arguments a = {0};
     if (!parse(&a, argc, argv)) {
         fprintf(stderr, "usage: bench_step MODEL train|predict|first|fit BATCH [THREADS [SECONDS [POLICY]]] "
-                        "[--cpu]\n");
+                        "[--loss NAME] [--cpu]\n");
         return 2;
     }
     leat_error err = {0};
     leat_model *model = NULL;
-    bench_sample sample = {0};
+    bench_sample sample = {.loss = a.loss};
     const char *metrics = strcmp(a.mode, "fit") == 0 ? "mae" : NULL;
     leat_status status = bench_model(&model, a.name, metrics, &sample, &err);
     if (status == LEAT_OK && a.policy) status = leat_model_set_dtype_policy(model, a.policy, &err);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes a model of keras.applications in current Keras, at its own size: keras_models.py NAME OUT.json [OUT.keras]"""
+"""Writes a model of keras.applications at its own size, or one of common_models.py: keras_models.py NAME OUT.json [OUT.keras]"""
 import os
 import sys
 
@@ -7,14 +7,21 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 import keras  # noqa: E402
 
+import common_models  # noqa: E402
+
 SIZES = {"Xception": 299, "InceptionV3": 299, "InceptionResNetV2": 299, "NASNetLarge": 331}
 
 
-def main():
-    name = sys.argv[1]
+def build(name):
+    if name in common_models.MODELS:
+        return common_models.build(name)
     # EfficientNets have sizes of their own; some other models have none, and predict at any size.
     sized = {} if name.startswith("EfficientNet") else {"input_shape": (SIZES.get(name, 224),) * 2 + (3,)}
-    model = getattr(keras.applications, name)(weights=None, **sized)
+    return getattr(keras.applications, name)(weights=None, **sized)
+
+
+def main():
+    model = build(sys.argv[1])
     with open(sys.argv[2], "w") as file:
         file.write(model.to_json())
     if len(sys.argv) > 3:

@@ -59,18 +59,20 @@ def make(wishes):
     large = name == "resnet50" or name.endswith(".json")
     optimizer = keras.optimizers.SGD(0.01, momentum=0.9) if large else keras.optimizers.Adam()
     more = {"jit_compile": bool(wishes.get("jit"))} if CURRENT else {}
-    model.compile(optimizer=optimizer, loss="sparse_categorical_crossentropy" if large or name in CLASSIFIERS else "mse", **more)
+    loss = wishes.get("loss", "sparse_categorical_crossentropy" if large or name in CLASSIFIERS else "mse")
+    model.compile(optimizer=optimizer, loss=loss, **more)
     return model
 
 
-def data(wishes, shape):
+def data(wishes, model):
+    shape, outputs = tuple(model.input_shape[1:]), tuple(model.output_shape[1:])
     name, batch = os.path.basename(wishes["model"]).replace(".keras", ""), wishes["batch"]
     x = numpy.random.rand(batch, *shape).astype("float32")
     if name in WORDS:
         x = numpy.random.randint(0, WORDS[name], (batch,) + shape).astype("int32")
-    if name in SHAPES and name not in CLASSIFIERS:
-        return x, numpy.random.rand(batch, 4).astype("float32")
-    labels = (batch,) + shape if name == "char" else (batch,)
+    if wishes.get("loss") == "mse" or (name in SHAPES and name not in CLASSIFIERS):
+        return x, numpy.random.rand(batch, *outputs).astype("float32")
+    labels = (batch,) + outputs[:-1]
     return x, numpy.random.randint(0, 2 if name == "text" else 10, labels).astype("int32")
 
 
@@ -124,7 +126,7 @@ def measure(wishes):
     if wishes["mode"] == "epoch":
         return epoch(wishes)
     model = make(wishes)
-    x, y = data(wishes, tuple(model.input_shape[1:]))
+    x, y = data(wishes, model)
     if wishes["mode"] == "first":
         return float(model.train_on_batch(x, y))
     once = (lambda: model.train_on_batch(x, y)) if wishes["mode"] == "train" else predictor(model, x, wishes)

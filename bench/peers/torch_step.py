@@ -6,6 +6,7 @@ import time
 import torch
 import torch._inductor.config
 from torch import nn
+from torch.nn import functional
 
 import serving
 import keras_in_torch
@@ -17,6 +18,32 @@ def cnn():
                          nn.Linear(9216, 128), nn.ReLU(), nn.Linear(128, 10))
 
 
+class CrossEntropy(nn.Module):
+    """That of scores whose last dimension are the classes."""
+
+    def forward(self, scores, labels):
+        return functional.cross_entropy(scores.flatten(0, -2), labels.flatten())
+
+
+def output_shape(model, x):
+    with torch.no_grad():
+        return model.eval()(x).shape
+
+
+def made_of_layers(wishes):
+    """A model of current Keras, with inputs, targets and the loss."""
+    model, shape = keras_in_torch.build(wishes["model"], bool(wishes.get("fold")))
+    x = torch.rand(wishes["batch"], *shape)
+    layout = {4: torch.channels_last, 5: torch.channels_last_3d}.get(x.dim()) if wishes.get("channels_last") else None
+    if layout:
+        model, x = model.to(memory_format=layout), x.contiguous(memory_format=layout)
+    out = output_shape(model, x)
+    model.train()
+    if wishes.get("loss") == "mse":
+        return model, x, torch.rand(out), nn.MSELoss()
+    return model, x, torch.randint(0, out[-1], out[:-1]), CrossEntropy()
+
+
 def make(wishes):
     name, batch = wishes["model"], wishes["batch"]
     if name in SMALL:
@@ -26,11 +53,9 @@ def make(wishes):
     if name in TRANSFORMERS:
         return transformer(name, batch) + (nn.CrossEntropyLoss(),)
     if name.endswith(".json"):
-        model, shape = keras_in_torch.build(name, bool(wishes.get("fold")))
-        shape, classes = (batch,) + shape, 1000
-    else:
-        classes, shape = (10, (batch, 1, 28, 28)) if name == "cnn" else (1000, (batch, 3, 224, 224))
-        model = cnn() if name == "cnn" else resnet50()
+        return made_of_layers(wishes)
+    classes, shape = (10, (batch, 1, 28, 28)) if name == "cnn" else (1000, (batch, 3, 224, 224))
+    model = cnn() if name == "cnn" else resnet50()
     x = torch.rand(shape)
     if wishes.get("channels_last"):
         model, x = model.to(memory_format=torch.channels_last), x.contiguous(memory_format=torch.channels_last)
@@ -121,5 +146,11 @@ def measure(wishes):
     return serving.median_us(predict, seconds, cpu=cpu)
 
 
+def answer(wishes):
+    if wishes["mode"] == "compare":  # with leat's and Keras's model
+        return keras_in_torch.description(wishes["model"])
+    return {"us": measure(wishes), "version": torch.__version__}
+
+
 if __name__ == "__main__":
-    serving.serve(lambda wishes: {"us": measure(wishes), "version": torch.__version__})
+    serving.serve(answer)
