@@ -73,7 +73,7 @@ double golden_distance(const float *a, const float *b, int64_t count) {
     for (int64_t i = 0; i < count; ++i) {
         if (isfinite(b[i])) square += (double)b[i] * (double)b[i];
     }
-    double scale = fmax(sqrt(square / (double)(count ? count : 1)), 1e-3);
+    double scale = fmax(sqrt(square / (double)(count ? count : 1)), 2e-3);
     for (int64_t i = 0; i < count; ++i) {
         if (a[i] == b[i] || (isnan(a[i]) && isnan(b[i]))) continue;
         double distance = fabs((double)a[i] - (double)b[i]) / (fabs((double)b[i]) + scale);

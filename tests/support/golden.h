@@ -35,7 +35,7 @@ json_t *golden_json(const golden *g, const char *member);
 int golden_member(const golden *g, const char *prefix, int index, leat_tensor *out);
 
 /* Returns the distance of two arrays: the largest |a - b| / (|b| + the root mean square of b).  The divisor is at
- * least 1e-3, since rounding errors of terms near 1 remain where the terms cancel.  The distance of equal elements is
+ * least 2e-3, since rounding errors of terms near 1 remain where the terms cancel.  The distance of equal elements is
  * 0; it is infinite if an element is not finite and the other is different. */
 double golden_distance(const float *a, const float *b, int64_t count);
 
