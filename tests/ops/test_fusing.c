@@ -217,6 +217,16 @@ static void depthwise_chains(bench *b) {
     keep(b, leati_add(b->graph, convolve(b, y, 6, 5, 6, true), few));
 }
 
+/* Outputs that are sums over the lanes of vectors. */
+static void few_filters(bench *b) {
+    leati_value x = input(b, SHAPE(2, 5, 21, 24));
+    for (int filters = 1; filters <= 4; ++filters) {
+        leati_value y = relu(b, apply_norm(b, convolve(b, x, filters, 3, 1, filters % 2), true, true));
+        y = leati_add(b->graph, convolve(b, x, filters, 5, 1, true), y);
+        keep(b, leati_function_of(b->graph, y, LEATI_FN_TANH));
+    }
+}
+
 static void odd_channels(bench *b) {
     leati_value x = input(b, SHAPE(2, 5, 7, 3));
     leati_value y = relu(b, apply_norm(b, convolve(b, x, 5, 3, 1, true), true, true));
@@ -378,6 +388,7 @@ static const net nets[] = {
     {"separable block", separable_block, {"conv+norm+relu", "conv+norm+add"}, {2, 1}},
     {"bottleneck", bottleneck, {"conv+norm+relu", "conv+norm+add"}, {1, 1}},
     {"depthwise chains", depthwise_chains, {NULL}, {0}},
+    {"few filters", few_filters, {"conv+norm+relu", "conv+add+tanh"}, {4, 4}},
     {"odd channels", odd_channels, {NULL}, {0}},
     {"products", products, {"matmul+sigmoid", "matmul+add+relu"}, {1, 1}},
     {"perceptrons of blocks",

@@ -27,6 +27,7 @@
 #define LEATI_NATIVE_LIST(X)                                                                                 \
     X(MATMUL, matmul)                                                                                        \
     X(MATMUL, dense)                                                                                         \
+    X(CONV, conv_few_filters)                                                                                \
     X(CONV, conv)                                                                                            \
     X(CONV_BWD_DATA, conv_bwd_data)                                                                          \
     X(CONV_BWD_WEIGHTS, conv_bwd_weights)                                                                    \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arguments of the convolution kernels that exist once per instruction set (winograd_tmpl.h, depthwise_forward_tmpl.h,
- * depthwise_tmpl.h). */
+/* Arguments of the convolution kernels that exist once per instruction set (winograd_tmpl.h, few_filters_tmpl.h,
+ * depthwise_forward_tmpl.h, depthwise_tmpl.h). */
 #ifndef LEATI_BACKENDS_NATIVE_CONV_JOBS_H
 #define LEATI_BACKENDS_NATIVE_CONV_JOBS_H
 
@@ -63,6 +63,16 @@ static inline int64_t leati_winograd_tiles(const leati_geometry *g, int64_t size
     int64_t height = leati_winograd_height(g, size);
     return g->batch * ((g->out[1] + height - 1) / height) * ((g->out[2] + size - 1) / size);
 }
+
+/* The rows first_row to last_row - 1 of a convolution with 1 to 4 filters, numbered over all samples.  Each filter's
+ * weights (taps, channels) lie together. */
+typedef struct leati_few_filters {
+    const leati_geometry *g;
+    const float *src, *packed, *bias, *addend /* may be NULL */;
+    const leati_eltwise *f; /* may be NULL */
+    float *dst;
+    int64_t first_row, last_row;
+} leati_few_filters;
 
 /* The rows first_row to last_row - 1 of a depthwise convolution with one filter per channel, numbered over all samples;
  * of these the vectors first_vector to last_vector - 1 of each pixel. */

@@ -7,6 +7,7 @@
 #include "backends/native/norm/batch_norm_tmpl.h"
 #include "backends/native/conv/depthwise_forward_tmpl.h"
 #include "backends/native/conv/depthwise_tmpl.h"
+#include "backends/native/conv/few_filters_tmpl.h"
 #include "backends/native/elementwise/gather_tmpl.h"
 #include "backends/native/norm/group_norm_tmpl.h"
 #include "backends/native/elementwise/loops_tmpl.h"
@@ -76,6 +77,7 @@ const leati_native_isa LEATI_ISA = {
     .batch_norm_diff = batch_norm_diff,
     .group_norm_forward = group_norm_forward,
     .group_norm_backward = group_norm_backward,
+    .few_filters_forward = few_filters_forward,
     .depthwise_pack = depthwise_pack,
     .depthwise_forward = depthwise_forward,
     .depthwise_bwd_data = depthwise_bwd_data,

@@ -264,6 +264,14 @@ LEATI_INLINE float v_sum(vf x) {
     return sum;
 }
 
+/* The sum of the lanes, in pairs: in less time than v_sum, with another rounding. */
+LEATI_INLINE float v_sum_in_pairs(vf x) {
+#define V_ADD(a, b) ((a) + (b))
+    V_FOLD_LANES(x, V_ADD);
+#undef V_ADD
+    return x[0];
+}
+
 /* Returns the largest lane; NaN if all lanes are NaN. */
 LEATI_INLINE float v_largest(vf x) {
     V_FOLD_LANES(x, v_max);
