@@ -61,6 +61,7 @@ const leati_native_isa LEATI_ISA = {
     .lanes = LEATI_LANES,
     .apply = apply_post,
     .matvec = matvec,
+    .matvec_streamed = matvec_streamed,
     .few_rows = few_rows,
     .product = multiply,
     .pack_columns = pack_columns,

@@ -29,9 +29,8 @@ enum {
     MAX_PANEL = 32,
     SUM_ROWS = 64 /* rows of b whose sums are float, beyond which they are double */
 };
-#define MAX_PACKED_BYTES 33554432 /* bytes of b at most that are packed as a whole */
-#define MAX_PARTIAL_SUMS 1048576  /* floats at most of partial sums over chunks */
-#define MIN_SHARED       1e6      /* operations from which a second thread is worthwhile */
+#define MAX_PARTIAL_SUMS 1048576 /* floats at most of partial sums over chunks */
+#define MIN_SHARED       1e6     /* operations from which a second thread is worthwhile */
 /* operations from which there are more tasks than threads, in case a thread is delayed */
 #define MIN_MANY_TASKS 3e7
 
@@ -274,7 +273,7 @@ static leat_status prepare(dense_state *s, const leati_task *task, leati_kernel 
     share(s, task);
     int64_t panel = s->isa->panel, depth = leati_ceil_div(s->k, s->chunks);
     size_t bytes = (size_t)(s->k * panels_of(s) * panel) * sizeof(float);
-    s->packs_whole = !s->ta && bytes <= MAX_PACKED_BYTES;
+    s->packs_whole = !s->ta && bytes <= LEATI_PACKED_BYTES;
     s->left = s->ta ? depth * ROWS : 0;
     if (s->packs_whole) {
         kernel->pack_bytes = bytes;

@@ -6,6 +6,7 @@
 #include "backends/native/matmul/jobs.h"
 #include "backends/native/simd/isa.h"
 #include "backends/native/ops.h"
+#include "backends/native/share.h"
 #include "base/error.h"
 #include "base/memory.h"
 
@@ -17,6 +18,9 @@ typedef struct matvec_state {
     leati_matvec_job job;
     leati_eltwise f;
     void (*matvec)(const leati_matvec_job *job);
+    void (*streamed)(const leati_matvec_job *job, int64_t first, int64_t last);
+    int64_t lanes;
+    int threads;
 } matvec_state;
 
 static leat_status run_matvec(const leati_kernel *kernel, void *const *args, const leati_run *run,
@@ -32,11 +36,45 @@ static leat_status run_matvec(const leati_kernel *kernel, void *const *args, con
     return LEAT_OK;
 }
 
+typedef struct streamed_run {
+    const matvec_state *s;
+    leati_matvec_job job;
+} streamed_run;
+
+static void run_columns(void *of, int64_t task, int member) {
+    const streamed_run *r = of;
+    const int64_t unit = r->s->lanes, units = leati_ceil_div(r->job.n, unit), tasks = r->s->threads;
+    const int64_t last = units * (task + 1) / tasks * unit;
+    (void)member;
+    r->s->streamed(&r->job, units * task / tasks * unit, last < r->job.n ? last : r->job.n);
+}
+
+static leat_status run_streamed(const leati_kernel *kernel, void *const *args, const leati_run *run,
+                                leat_error *err) {
+    const matvec_state *s = kernel->state;
+    streamed_run r = {.s = s, .job = s->job};
+    (void)err;
+    r.job.a = args[0];
+    r.job.b = args[1];
+    r.job.bias = args[2];
+    r.job.dst = args[3];
+    leati_thread_pool_share(run->pool, s->threads, s->threads, run_columns, &r);
+    return LEAT_OK;
+}
+
+/* True for a matrix that is not packed as a whole: it is read once, from memory. */
+static bool is_streamed(const leati_task *task) {
+    return leati_desc_bytes(&task->inputs[1]) > LEATI_PACKED_BYTES && !task->attrs->matmul.transpose_b;
+}
+
 static leat_status prepare_matvec(const leati_task *task, leati_kernel *kernel, leat_error *err) {
     const leati_native_isa *isa = leati_native_isa_of();
     matvec_state *s = leati_calloc(1, sizeof *s);
     if (!s) return leati_fail_memory(err, sizeof *s, "a matrix product");
     s->matvec = isa->matvec;
+    s->streamed = isa->matvec_streamed;
+    s->lanes = isa->lanes;
+    s->threads = task->threads;
     s->job.k = leati_desc_count(&task->inputs[0]);
     s->job.n = task->outputs[0].shape[1];
     s->job.transposed = task->attrs->matmul.transpose_b;
@@ -46,7 +84,7 @@ static leat_status prepare_matvec(const leati_task *task, leati_kernel *kernel, 
     }
     kernel->state = s;
     kernel->destroy = leati_free;
-    kernel->run = run_matvec;
+    kernel->run = is_streamed(task) ? run_streamed : run_matvec;
     snprintf(kernel->implementation, sizeof kernel->implementation, "native %s", isa->name);
     return LEAT_OK;
 }
@@ -114,7 +152,8 @@ leat_status leati_native_matmul(const leati_task *task, leati_kernel *kernel, ch
         return LEAT_OK;
     }
     bool adds = task->attrs->post.kinds & LEATI_POST_ADD;
-    if (task->outputs[0].shape[0] == 1 && !adds && is_small(task)) return prepare_matvec(task, kernel, err);
+    if (task->outputs[0].shape[0] == 1 && !adds && (is_small(task) || is_streamed(task)))
+        return prepare_matvec(task, kernel, err);
     if (is_few_rows(task)) return prepare_rows(task, kernel, err);
     snprintf(why, LEATI_REASON_BYTES, "more than a few rows, or a matrix of more than 1 MiB");
     return LEAT_OK;

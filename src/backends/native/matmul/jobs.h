@@ -11,6 +11,8 @@
 
 /* The elements of a matrix from which several threads read a part each, however few rows are multiplied by it. */
 #define LEATI_SHARED_WEIGHTS 65536
+/* bytes of a matrix at most that are packed as a whole */
+#define LEATI_PACKED_BYTES 33554432
 
 /* c (rows, columns) = f(a b + addend + bias).  Element (i, k) of a is a[i * a_row + k * a_depth].  b is packed in
  * panels of isa->panel columns, which lie b_panel floats apart; the last panel is padded with zeros.  addend (NULL:
