@@ -18,6 +18,7 @@ most that one model may take (one measurement of a peer a sixth of it), --gigaby
 that need more are left out, and the row says so."""
 import argparse
 import datetime
+import functools
 import json
 import os
 import shutil
@@ -90,6 +91,7 @@ def write_model(name, options, clock, weights):
     return os.path.exists(path + ".json")
 
 
+@functools.lru_cache(maxsize=1)
 def loss_of(path):
     """Returns the loss of a model of one output, whose layer is the last in the file."""
     with open(path) as file:
@@ -137,12 +139,11 @@ def settings_of(name, model, mode, batch, options):
     if name == "keras3":
         return [{"environment": {"TF_ENABLE_ONEDNN_OPTS": value, "PEER_THREADS": str(threads)}}
                 for value in ("1", "0") for threads in threads_of(model, batch, options)]
-    forms = [{}] if name == "onnx" else [{"channels_last": last, "fold": mode == "predict"}
-                                         for last in ((True, False) if model in COMMON else (True,))]
-    if name == "torch" and options.compile:
-        forms.append({"channels_last": True, "compile": True})
-    if name == "onnx" and mode == "train":
-        return []
+    if name == "onnx":
+        forms = [{}] if mode == "predict" else []
+    else:
+        forms = [{"channels_last": last, "fold": mode == "predict"} for last in ((True, False) if model in COMMON else (True,))]
+        forms += [{"channels_last": True, "compile": True}] if options.compile else []
     return [{"wishes": dict(form, threads=threads)} for form in forms for threads in threads_of(model, batch, options)]
 
 
@@ -201,7 +202,7 @@ def measure_model(name, options, report):
                          "complete": False})
             measure_work(rows[-1], path, mode, batch, programs, options, clock)
             rows[-1]["complete"] = "leat" in rows[-1] and all(p in rows[-1]["peers"] for p in options.peers
-                                                              if p != "onnx" or mode == "predict")
+                                                              if settings_of(p, name, mode, batch, options))
             say("  ".join(cells_of(rows[-1])))
     except OutOfTime:
         say("%s: not complete after %g minutes" % (name, options.minutes))

@@ -138,12 +138,33 @@ static bool fits(const leati_task *task) {
     return leati_conv_is_bf16(&task->outputs[0]) == bf16;
 }
 
+leat_status leati_conv_make(leati_conv_state **out, const leati_task *task, const leati_geometry *g,
+                            double operations, leati_kernel *kernel, leat_error *err) {
+    leati_conv_state *s = leati_calloc(1, sizeof *s);
+    if (!s) return leati_fail_memory(err, sizeof *s, "a convolution");
+    bool transposed = task->op == LEATI_OP_CONV_BWD_DATA;
+    int op_inputs = leati_op_inputs(task);
+    uint32_t kinds = task->attrs->post.kinds;
+    *s = (leati_conv_state){.g = *g, .isa = leati_native_isa_of(), .transposed = transposed};
+    s->bias = !transposed && op_inputs > 2 && task->inputs[2].rank >= 0 ? 2 : -1;
+    s->post = task->input_count > op_inputs ? op_inputs : -1;
+    s->dst = task->input_count;
+    s->norm = kinds & LEATI_POST_NORM;
+    s->bf16 = leati_conv_is_bf16(&task->inputs[0]);
+    s->has_f = kinds & LEATI_POST_FUNCTION;
+    s->f = task->attrs->post.function;
+    s->epsilon = task->attrs->post.epsilon;
+    s->threads = leati_worthwhile_threads(task, operations);
+    kernel->state = s;
+    kernel->destroy = leati_free;
+    *out = s;
+    return LEAT_OK;
+}
+
 leat_status leati_conv_begin(leati_conv_state **out, const leati_task *task, bool winograd,
                              leati_kernel *kernel, char *why, leat_error *err) {
     const leati_native_isa *isa = leati_native_isa_of();
     bool transposed = task->op == LEATI_OP_CONV_BWD_DATA;
-    int op_inputs = leati_op_inputs(task);
-    uint32_t kinds = task->attrs->post.kinds;
     leati_geometry g;
     *out = NULL;
     LEATI_TRY(leati_conv_geometry(&g, task->op, task->attrs, task->inputs, err));
@@ -156,23 +177,8 @@ leat_status leati_conv_begin(leati_conv_state **out, const leati_task *task, boo
         snprintf(why, LEATI_REASON_BYTES, "%s", reason);
         return LEAT_OK;
     }
-    leati_conv_state *s = leati_calloc(1, sizeof *s);
-    if (!s) return leati_fail_memory(err, sizeof *s, "a convolution");
-    *s = (leati_conv_state){.g = g, .isa = isa, .transposed = transposed};
-    s->bias = !transposed && op_inputs > 2 && task->inputs[2].rank >= 0 ? 2 : -1;
-    s->post = task->input_count > op_inputs ? op_inputs : -1;
-    s->dst = task->input_count;
-    s->norm = kinds & LEATI_POST_NORM;
-    s->bf16 = leati_conv_is_bf16(&task->inputs[0]);
-    s->has_f = kinds & LEATI_POST_FUNCTION;
-    s->f = task->attrs->post.function;
-    s->epsilon = task->attrs->post.epsilon;
-    s->threads = leati_worthwhile_threads(task, 2.0 * (double)sums * (double)g.taps * (double)g.channels *
-                                                    (double)g.filters);
-    kernel->state = s;
-    kernel->destroy = leati_free;
-    *out = s;
-    return LEAT_OK;
+    double operations = 2.0 * (double)sums * (double)g.taps * (double)g.channels * (double)g.filters;
+    return leati_conv_make(out, task, &g, operations, kernel, err);
 }
 
 /* Returns the fewest blocks of at most max_rows rows that give, with `parts` ranges of columns, two tasks or more to

@@ -30,6 +30,10 @@ typedef struct leati_conv_state {
     size_t buffer;                /* floats of scratch of each thread */
 } leati_conv_state;
 
+/* Makes the state of a convolution of geometry g, which takes so many operations, and hands it to *kernel. */
+leat_status leati_conv_make(leati_conv_state **out, const leati_task *task, const leati_geometry *g,
+                            double operations, leati_kernel *kernel, leat_error *err);
+
 /* Makes the state, and fills most of *kernel, for CONV or CONV_BWD_DATA, computed by Winograd's algorithm or by
  * products. *out stays NULL, with the reason in `why`, where no kernel here supports the task.  The caller then
  * sets buffer, blocks and kernel->run, and calls leati_conv_memory(). */

@@ -6,41 +6,33 @@
 #include "backends/native/conv/conv.h"
 #include "backends/native/ops.h"
 #include "base/error.h"
-#include "base/memory.h"
 #include "engine/op_semantics/fold_norm.h"
 
-typedef struct depthwise_state {
-    leati_geometry g;
-    const leati_native_isa *isa;
-    leati_eltwise f;
-    float epsilon;
-    bool norm, has_f;
-    int threads, bias, post, dst; /* indices of arguments; bias and post are -1 where absent */
-    int64_t rows, vectors;        /* of the destination; of a pixel */
-    int64_t blocks, parts;        /* blocks of rows; parts of the vectors of each block */
-} depthwise_state;
-
 typedef struct depthwise_run {
-    const depthwise_state *s;
+    const leati_conv_state *s;
     leati_depthwise job;
 } depthwise_run;
 
-/* Computes part task % parts of block task / parts. */
+static int64_t vectors_of(const leati_conv_state *s) {
+    return leati_ceil_div(s->g.channels, s->isa->lanes);
+}
+
+/* Computes part task % parts of block task / parts: a range of rows, and of the vectors of each pixel. */
 static void compute(void *of, int64_t task, int member) {
     const depthwise_run *r = of;
-    const depthwise_state *s = r->s;
+    const leati_conv_state *s = r->s;
     int64_t block = task / s->parts, part = task % s->parts;
     leati_depthwise job = r->job;
     (void)member;
     job.first_row = s->rows * block / s->blocks;
     job.last_row = s->rows * (block + 1) / s->blocks;
-    job.first_vector = s->vectors * part / s->parts;
-    job.last_vector = s->vectors * (part + 1) / s->parts;
+    job.first_vector = vectors_of(s) * part / s->parts;
+    job.last_vector = vectors_of(s) * (part + 1) / s->parts;
     s->isa->depthwise_forward(&job);
 }
 
 /* Packs the weights, with the normalization folded in.  changed: scale and bias of each channel. */
-static void pack(const depthwise_state *s, void *const *args, float *changed, float *packed) {
+static void pack(const leati_conv_state *s, void *const *args, float *changed, float *packed) {
     int64_t channels = s->g.channels;
     const float *bias = s->bias >= 0 ? args[s->bias] : NULL;
     float *scale = changed, *folded = changed + channels;
@@ -57,7 +49,7 @@ static void pack(const depthwise_state *s, void *const *args, float *changed, fl
 
 static leat_status run_forward(const leati_kernel *kernel, void *const *args, const leati_run *run,
                                leat_error *err) {
-    const depthwise_state *s = kernel->state;
+    const leati_conv_state *s = kernel->state;
     float *changed = run->scratch, *packed = run->pack;
     (void)err;
     if (!packed) packed = changed + (kernel->scratch_bytes - kernel->pack_bytes) / sizeof(float);
@@ -74,14 +66,14 @@ static leat_status run_forward(const leati_kernel *kernel, void *const *args, co
 }
 
 /* Cuts the work into about four tasks for each thread. */
-static void share(depthwise_state *s) {
+static void share(leati_conv_state *s) {
     int64_t tasks = s->threads > 1 ? 4 * s->threads : 1;
     s->blocks = s->rows < tasks ? s->rows : tasks;
     s->parts = leati_ceil_div(tasks, s->blocks);
-    if (s->parts > s->vectors) s->parts = s->vectors;
+    if (s->parts > vectors_of(s)) s->parts = vectors_of(s);
 }
 
-static void name(const depthwise_state *s, leati_kernel *kernel) {
+static void name(const leati_conv_state *s, leati_kernel *kernel) {
     snprintf(kernel->implementation, sizeof kernel->implementation, "native depthwise %s", s->isa->name);
     snprintf(kernel->layout, sizeof kernel->layout, "nhwc weights vectors of %d channels",
              (int)s->isa->lanes);
@@ -117,27 +109,16 @@ leat_status leati_native_conv(const leati_task *task, leati_kernel *kernel, char
         snprintf(why, LEATI_REASON_BYTES, "%s", reason);
         return LEAT_OK;
     }
-    depthwise_state *s = leati_calloc(1, sizeof *s);
-    if (!s) return leati_fail_memory(err, sizeof *s, "a depthwise convolution");
+    leati_conv_state *s = NULL;
     int op_inputs = leati_op_inputs(task);
-    *s = (depthwise_state){.g = g,
-                           .isa = isa,
-                           .f = task->attrs->post.function,
-                           .epsilon = task->attrs->post.epsilon,
-                           .norm = task->attrs->post.kinds & LEATI_POST_NORM,
-                           .has_f = task->attrs->post.kinds & LEATI_POST_FUNCTION,
-                           .bias = op_inputs > 2 && task->inputs[2].rank >= 0 ? 2 : -1,
-                           .post = task->input_count > op_inputs ? op_inputs : -1,
-                           .dst = task->input_count,
-                           .rows = g.batch * g.out[0] * g.out[1]};
-    s->threads = leati_worthwhile_threads(task, LEATI_DEPTHWISE_OPERATIONS * 2.0 * (double)g.out_pixels *
-                                                    (double)(g.taps * g.channels));
-    s->vectors = leati_ceil_div(g.channels, s->isa->lanes);
+    LEATI_TRY(leati_conv_make(&s, task, &g,
+                              LEATI_DEPTHWISE_OPERATIONS * 2.0 * (double)g.out_pixels *
+                                  (double)(g.taps * g.channels),
+                              kernel, err));
+    s->rows = g.batch * g.out[0] * g.out[1];
     share(s);
-    kernel->state = s;
-    kernel->destroy = leati_free;
     kernel->run = run_forward;
-    kernel->pack_bytes = leati_conv_line(s->vectors * (g.taps + 1) * s->isa->lanes) * sizeof(float);
+    kernel->pack_bytes = leati_conv_line(vectors_of(s) * (g.taps + 1) * s->isa->lanes) * sizeof(float);
     kernel->scratch_bytes = leati_conv_line(2 * g.channels) * sizeof(float) + kernel->pack_bytes;
     kernel->pack_inputs = 1u << 1;
     for (int i = 2; i < op_inputs; i++) kernel->pack_inputs |= 1u << i;

@@ -30,6 +30,7 @@ LEATI_INLINE const float *few_filters_line(const few_filters_row *row, int64_t t
 LEATI_INLINE void few_filters_pixels(const few_filters_row *row, int64_t x, int64_t first, int64_t last,
                                      float *dst, const int pixels, const int filters) {
     const leati_geometry *g = row->job->g;
+    const float *bias = row->job->bias;
     const int64_t width = g->kernel[2] * g->channels, step = g->stride[2] * g->channels,
                   depth = (last - first) * g->channels, rows = g->kernel[0] * g->kernel[1],
                   from = (x * g->stride[2] - g->pad_before[2] + first) * g->channels;
@@ -55,7 +56,7 @@ LEATI_INLINE void few_filters_pixels(const few_filters_row *row, int64_t x, int6
     }
     for (int i = 0; i < pixels; i++)
         for (int f = 0; f < filters; f++)
-            dst[i * filters + f] = v_sum_in_pairs(acc[i][f]) + row->job->bias[f];
+            dst[i * filters + f] = v_sum_in_pairs(acc[i][f]) + (bias ? bias[f] : 0);
 }
 
 /* Computes the sums of one row of the destination. */

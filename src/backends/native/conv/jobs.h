@@ -68,8 +68,8 @@ static inline int64_t leati_winograd_tiles(const leati_geometry *g, int64_t size
  * weights (taps, channels) lie together. */
 typedef struct leati_few_filters {
     const leati_geometry *g;
-    const float *src, *packed, *bias, *addend /* may be NULL */;
-    const leati_eltwise *f; /* may be NULL */
+    const float *src, *packed, *bias, *addend; /* bias and addend may be NULL */
+    const leati_eltwise *f;                    /* may be NULL */
     float *dst;
     int64_t first_row, last_row;
 } leati_few_filters;

@@ -18,20 +18,24 @@ typedef struct matvec_state {
     leati_matvec_job job;
     leati_eltwise f;
     void (*matvec)(const leati_matvec_job *job);
-    void (*streamed)(const leati_matvec_job *job, int64_t first, int64_t last);
-    int64_t lanes;
+    const leati_native_isa *isa;
     int threads;
 } matvec_state;
 
-static leat_status run_matvec(const leati_kernel *kernel, void *const *args, const leati_run *run,
-                              leat_error *err) {
-    const matvec_state *s = kernel->state;
+static inline leati_matvec_job job_of(const matvec_state *s, void *const *args) {
     leati_matvec_job job = s->job;
-    (void)run, (void)err;
     job.a = args[0];
     job.b = args[1];
     job.bias = args[2];
     job.dst = args[3];
+    return job;
+}
+
+static leat_status run_matvec(const leati_kernel *kernel, void *const *args, const leati_run *run,
+                              leat_error *err) {
+    const matvec_state *s = kernel->state;
+    leati_matvec_job job = job_of(s, args);
+    (void)run, (void)err;
     s->matvec(&job);
     return LEAT_OK;
 }
@@ -43,21 +47,17 @@ typedef struct streamed_run {
 
 static void run_columns(void *of, int64_t task, int member) {
     const streamed_run *r = of;
-    const int64_t unit = r->s->lanes, units = leati_ceil_div(r->job.n, unit), tasks = r->s->threads;
+    const int64_t unit = r->s->isa->lanes, units = leati_ceil_div(r->job.n, unit), tasks = r->s->threads;
     const int64_t last = units * (task + 1) / tasks * unit;
     (void)member;
-    r->s->streamed(&r->job, units * task / tasks * unit, last < r->job.n ? last : r->job.n);
+    r->s->isa->matvec_streamed(&r->job, units * task / tasks * unit, last < r->job.n ? last : r->job.n);
 }
 
 static leat_status run_streamed(const leati_kernel *kernel, void *const *args, const leati_run *run,
                                 leat_error *err) {
     const matvec_state *s = kernel->state;
-    streamed_run r = {.s = s, .job = s->job};
+    streamed_run r = {.s = s, .job = job_of(s, args)};
     (void)err;
-    r.job.a = args[0];
-    r.job.b = args[1];
-    r.job.bias = args[2];
-    r.job.dst = args[3];
     leati_thread_pool_share(run->pool, s->threads, s->threads, run_columns, &r);
     return LEAT_OK;
 }
@@ -72,8 +72,7 @@ static leat_status prepare_matvec(const leati_task *task, leati_kernel *kernel, 
     matvec_state *s = leati_calloc(1, sizeof *s);
     if (!s) return leati_fail_memory(err, sizeof *s, "a matrix product");
     s->matvec = isa->matvec;
-    s->streamed = isa->matvec_streamed;
-    s->lanes = isa->lanes;
+    s->isa = isa;
     s->threads = task->threads;
     s->job.k = leati_desc_count(&task->inputs[0]);
     s->job.n = task->outputs[0].shape[1];
