@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The members of a plan and the functions of its compiler, for the files of engine/plan.  The stages of compilation,
- * in order: group_samples.c (the first ops as a plan of their own), eliminate_dead_nodes.c, merge_equal_nodes.c,
- * bf16_storage.c (which values are bf16), fold_padding.c, choose_kernels.c with fuse.c, tune.c (the fastest kernel),
- * bf16_fallback.c (kernels without bf16) and host_fallback.c (ops that a device does not serve), fold_constants.c,
- * fuse_averages.c, fuse_products.c and fuse_elementwise.c (several nodes in one kernel of a device), alias.c (which
- * values share memory), prepack.c, arena_layout.c, on_device.c (the blocks of a plan of a device), and plan.c
- * (arguments; it also runs the plan). */
+ * in order: group_samples.c with choose_front.c (the first ops as a plan of their own), eliminate_dead_nodes.c,
+ * merge_equal_nodes.c, bf16_storage.c (which values are bf16), fold_padding.c, choose_kernels.c with fuse.c, tune.c
+ * (the fastest kernel), bf16_fallback.c (kernels without bf16) and host_fallback.c (ops that a device does not
+ * serve), fold_constants.c, fuse_averages.c, fuse_products.c and fuse_elementwise.c (several nodes in one kernel of
+ * a device), alias.c (which values share memory), prepack.c, arena_layout.c, on_device.c (the blocks of a plan of a
+ * device), and plan.c (arguments; it also runs the plan). */
 #ifndef LEATI_ENGINE_PLAN_PLAN_PRIVATE_H
 #define LEATI_ENGINE_PLAN_PLAN_PRIVATE_H
 
