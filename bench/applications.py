@@ -31,7 +31,8 @@ sys.path.insert(0, HERE)
 sys.dont_write_bytecode = True
 
 from compare_rows import LABELS as ALL_LABELS  # noqa: E402
-from programs import PYTHONS, RELEASE, ROOT, SCRIPTS, Peer, about_machine, build, limiter, load, say, version_of_leat  # noqa: E402
+from programs import (AVX2_ONLY, PYTHONS, RELEASE, ROOT, SCRIPTS, Peer, about_machine, build, limiter, load, say,  # noqa: E402
+                      version_of_leat)
 from table import lines_of, number, ratio  # noqa: E402
 
 MODELS = (["Xception", "VGG16", "VGG19"] + ["ResNet%d%s" % (depth, v) for v in ("", "V2") for depth in (50, 101, 152)] +
@@ -268,6 +269,7 @@ def arguments():
     parser.add_argument("--seconds", type=float, default=1.0, help="duration of each measurement (default: 1)")
     parser.add_argument("--threads", type=int, default=0, help="threads of every program (default: all cores; 1 with --cpu)")
     parser.add_argument("--cpu", action="store_true", help="CPU time on one thread instead of the time on the clock")
+    parser.add_argument("--avx2", action="store_true", help="restrict all programs except ONNX Runtime to AVX2")
     parser.add_argument("--compare", action="store_true", help="only compare the models with PyTorch's modules")
     parser.add_argument("--compile", action="store_true", help="PyTorch also by torch.compile, which takes minutes for a model")
     parser.add_argument("--gigabytes", type=float, default=0, help="the most memory of a program; a measurement that needs more "
@@ -308,6 +310,7 @@ def main():
     if not options.no_build:
         build("leat", "bench_step", "bench_predict")
     os.environ.update({"OMP_NUM_THREADS": str(options.threads)} if options.cpu else {})
+    os.environ.update(AVX2_ONLY if options.avx2 else {})
     report = {"rows": [], "versions": {}}
     if options.add and os.path.exists(options.add):
         with open(options.add) as file:
@@ -316,6 +319,8 @@ def main():
                   load_average=load(), how="%s, %d thread%s" % ("CPU time" if options.cpu else "time on the clock",
                                                                 options.threads, "s" if options.threads > 1 else ""))
     report["versions"]["leat"] = version_of_leat()
+    if options.avx2:
+        report["machine"]["isa"] = "held to avx2"
     for i, name in enumerate(options.models):
         say("%d of %d: %s, at most %g minutes, %.0f GB of disk left" % (i + 1, len(options.models), name, options.minutes,
                                                                        shutil.disk_usage(FOLDER).free / 1e9))

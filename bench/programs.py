@@ -16,6 +16,10 @@ PATIENCE_S = 150
 # The peers of steps and predictions: the environments that bench/peers/setup makes, and the scripts in bench/peers.
 PYTHONS = {"torch": "build/peers/torch", "keras": "build/keras231", "keras3": "build/keras3", "onnx": "build/peers/onnx"}
 SCRIPTS = {"torch": "torch_step.py", "keras": "keras_step.py", "keras3": "keras_step.py", "onnx": "onnx_step.py"}
+# These restrict to AVX2: leat, oneDNN (in leat, PyTorch and TensorFlow), PyTorch, MKL.  ONNX Runtime has no such variable;
+# the wheels of TensorFlow use no more than AVX2.
+AVX2_ONLY = {"LEAT_MAX_ISA": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2", "DNNL_MAX_CPU_ISA": "AVX2", "ATEN_CPU_CAPABILITY": "avx2",
+             "MKL_ENABLE_INSTRUCTIONS": "AVX2"}
 
 
 def say(text):
