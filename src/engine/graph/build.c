@@ -109,7 +109,25 @@ leati_value leati_angle_of(leati_graph *g, leati_value y, leati_value x) {
                      leati_mul(g, leati_linear(g, below, -2, 1), turn));
 }
 
+/* Returns true if the axes to reduce have one element each, so that nothing is computed.  The axis of the samples is
+ * left out: its length is that of the batch. */
+static bool reduces_nothing(const leati_desc *src, leati_reduce kind, uint32_t axes) {
+    if (src->dtype != LEAT_F32 || (unsigned)kind > LEATI_REDUCE_MIN || axes & 1u || axes >> src->rank)
+        return false;
+    for (int i = 1; i < src->rank; ++i)
+        if (axes >> i & 1u && src->shape[i] != 1) return false;
+    return true;
+}
+
 leati_value leati_reduce_of(leati_graph *g, leati_reduce kind, leati_value x, uint32_t axes, bool keep_dims) {
+    const leati_desc *src = leati_graph_desc(g, x);
+    if (reduces_nothing(src, kind, axes)) {
+        int64_t dims[LEAT_MAX_RANK];
+        int rank = 0;
+        for (int i = 0; i < src->rank; ++i)
+            if (keep_dims || !(axes >> i & 1u)) dims[rank++] = src->shape[i];
+        return leati_reshape(g, x, rank, dims);
+    }
     leati_attrs attrs = {.reduce = {.kind = kind, .axes = axes, .keep_dims = keep_dims}};
     return unary(g, LEATI_OP_REDUCE, &attrs, x);
 }

@@ -62,10 +62,18 @@ LEATI_INLINE vf v_fold(vf a, vf b, fold_kind kind) {
     return kind == FOLD_SUM ? a + b : v_extreme(a, b, kind == FOLD_MAX);
 }
 
-LEATI_INLINE void fold_lanes(double *to, vf x, fold_kind kind) {
+/* Folds the first `count` lanes of x (all of them where count is larger) into to.  Extremes are compared as floats,
+ * which they are in `to`, too, so that the loops have no branches. */
+LEATI_INLINE void fold_lanes(double *to, vf x, int64_t count, fold_kind kind) {
     float lanes[LEATI_LANES];
+    if (count > LEATI_LANES) count = LEATI_LANES;
+    if (kind != FOLD_SUM) {
+        for (int64_t k = 0; k < count; k++) lanes[k] = (float)to[k];
+        x = v_extreme(v_load_part(lanes, count), x, kind == FOLD_MAX);
+    }
     v_store(lanes, x);
-    for (int k = 0; k < LEATI_LANES; k++) to[k] = fold_two(to[k], (double)lanes[k], kind);
+    for (int64_t k = 0; k < count; k++)
+        to[k] = kind == FOLD_SUM ? to[k] + (double)lanes[k] : (double)lanes[k];
 }
 
 #define FOLD_ROWS 16 /* rows whose sums are float, beyond which sums are double */
@@ -79,11 +87,15 @@ LEATI_INLINE void fold_some(const float *from, int64_t rows, int64_t columns, do
             a = v_fold(a, v_load(from + i * columns + j), kind);
             b = v_fold(b, v_load(from + i * columns + j + LEATI_LANES), kind);
         }
-        fold_lanes(acc + j, a, kind);
-        fold_lanes(acc + j + LEATI_LANES, b, kind);
+        fold_lanes(acc + j, a, LEATI_LANES, kind);
+        fold_lanes(acc + j + LEATI_LANES, b, LEATI_LANES, kind);
     }
-    for (; j < columns; j++)
-        for (int64_t i = 0; i < rows; i++) acc[j] = fold_two(acc[j], (double)from[i * columns + j], kind);
+    for (; j < columns; j += LEATI_LANES) {
+        vf a = v_load_part(from + j, columns - j);
+        for (int64_t i = 1; i < rows; i++)
+            a = v_fold(a, v_load_part(from + i * columns + j, columns - j), kind);
+        fold_lanes(acc + j, a, columns - j, kind);
+    }
 }
 
 #define FOLD_FEW_COLUMNS 32 /* columns at most */

@@ -104,6 +104,15 @@ static sources elastic_sources(const leati_change *c, const leati_image_size *si
     return from;
 }
 
+static sources around(const leati_image_size *size, float x, float y) {
+    const float left = floorf(x), top = floorf(y), right = left + 1, bottom = top + 1;
+    return (sources){4,
+                     {index_of(size, top, left), index_of(size, top, right), index_of(size, bottom, left),
+                      index_of(size, bottom, right)},
+                     {(bottom - y) * (right - x), (bottom - y) * (x - left), (y - top) * (right - x),
+                      (y - top) * (x - left)}};
+}
+
 static sources sources_of(const leati_change *c, const leati_image_size *size, const leati_image_map *map,
                           int64_t row, int64_t column) {
     const float r = (float)row, k = (float)column;
@@ -115,13 +124,7 @@ static sources sources_of(const leati_change *c, const leati_image_size *size, c
     if (divisor == 0) return (sources){1, {-1}, {1}};
     const float x = inside(c, (map->a0 * k + map->a1 * r + map->a2) / divisor, size->width);
     const float y = inside(c, (map->b0 * k + map->b1 * r + map->b2) / divisor, size->height);
-    if (!c->bilinear) return (sources){1, {index_of(size, roundf(y), roundf(x))}, {1}};
-    const float left = floorf(x), top = floorf(y), right = left + 1, bottom = top + 1;
-    return (sources){4,
-                     {index_of(size, top, left), index_of(size, top, right), index_of(size, bottom, left),
-                      index_of(size, bottom, right)},
-                     {(bottom - y) * (right - x), (bottom - y) * (x - left), (y - top) * (right - x),
-                      (y - top) * (x - left)}};
+    return c->bilinear ? around(size, x, y) : (sources){1, {index_of(size, roundf(y), roundf(x))}, {1}};
 }
 
 static float value_at(const leati_change *c, const sources *from, const float *src, int64_t channel) {
@@ -131,8 +134,61 @@ static float value_at(const leati_change *c, const sources *from, const float *s
     return sum;
 }
 
+/* Returns true if (x, y) has a pixel of the image on each side. */
+static inline bool is_between(const leati_image_size *size, float x, float y) {
+    return x >= 0 && x < (float)(size->width - 1) && y >= 0 && y < (float)(size->height - 1);
+}
+
+/* Writes the pixel at (x, y), which is_between() others: the same sum as that of value_at(). */
+static inline void interpolate(const leati_image_size *size, int64_t channels, float x, float y,
+                               const float *src, float *dst) {
+    const int32_t column = (int32_t)x, row = (int32_t)y;
+    const float right = (float)column + 1 - x, left = x - (float)column;
+    const float bottom = (float)row + 1 - y, top = y - (float)row;
+    const float *above = src + (row * size->width + column) * channels,
+                *below = above + size->width * channels;
+    for (int64_t i = 0; i < channels; ++i)
+        dst[i] = bottom * right * above[i] + bottom * left * above[channels + i] + top * right * below[i] +
+                 top * left * below[channels + i];
+}
+
+/* Writes a row of a bilinear change whose map is affine.  `channels` are those of `size`, for which the compiler may
+ * know the number. */
+static inline void interpolate_row(const leati_change *c, const leati_image_size *size,
+                                   const leati_image_map *map, int64_t row, int64_t channels,
+                                   const float *src, float *dst) {
+    const float x0 = map->a1 * (float)row, y0 = map->b1 * (float)row;
+    for (int64_t column = 0; column < size->width; ++column, dst += channels) {
+        float x = map->a0 * (float)column + x0 + map->a2, y = map->b0 * (float)column + y0 + map->b2;
+        if (!is_between(size, x, y)) {
+            x = inside(c, x, size->width);
+            y = inside(c, y, size->height);
+        }
+        if (is_between(size, x, y)) {
+            interpolate(size, channels, x, y, src, dst);
+            continue;
+        }
+        const sources from = around(size, x, y);
+        for (int64_t i = 0; i < channels; ++i) dst[i] = value_at(c, &from, src, i);
+    }
+}
+
+static void interpolate_image(const leati_change *c, const leati_image_size *size, const leati_image_map *map,
+                              const float *src, float *dst) {
+    for (int64_t row = 0; row < size->height; ++row, dst += size->width * size->channels)
+        switch (size->channels) {
+        case 1: interpolate_row(c, size, map, row, 1, src, dst); break;
+        case 3: interpolate_row(c, size, map, row, 3, src, dst); break;
+        default: interpolate_row(c, size, map, row, size->channels, src, dst);
+        }
+}
+
 static void map_image(const leati_change *c, const leati_image_size *size, const float *src, float *dst) {
     const leati_image_map map = map_of(c, size);
+    if (c->bilinear && c->kind != LEATI_ELASTIC && c->kind != LEATI_PERSPECTIVE) {
+        interpolate_image(c, size, &map, src, dst);
+        return;
+    }
     for (int64_t row = 0; row < size->height; ++row)
         for (int64_t column = 0; column < size->width; ++column) {
             const sources from = sources_of(c, size, &map, row, column);
