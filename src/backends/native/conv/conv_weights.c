@@ -311,16 +311,17 @@ static void add_step(const tile_block *p, int64_t at, float *sum) {
 static void add_bias(const tile_block *p, columns c) {
     const leati_geometry *g = &p->s->g;
     int64_t size = p->s->size, height = leati_winograd_height(g, size);
-    int64_t across = leati_ceil_div(g->out[2], size), down = leati_ceil_div(g->out[1], height);
+    int64_t across = leati_winograd_tiles_along(g, 2, size), down = leati_winograd_tiles_along(g, 1, height);
     for (int64_t j = c.from; j < c.to; j += STEP) {
         float sum[STEP] = {0};
         for (int64_t tile = p->first; tile < p->first + p->count; tile++) {
-            int64_t image = tile / across / down, y = tile / across % down * height, x = tile % across * size;
-            int64_t bottom = y + height < g->out[1] ? y + height : g->out[1];
-            int64_t wide = x + size < g->out[2] ? size : g->out[2] - x;
-            for (; y < bottom; y++) {
-                int64_t at = ((image * g->out[1] + y) * g->out[2] + x) * g->filters + j;
-                for (int64_t i = 0; i < wide; i++, at += g->filters) add_step(p, at, sum);
+            int64_t y = leati_winograd_first(g, 1, height, tile / across % down),
+                    bottom = y + height * g->dilation[1];
+            int64_t x = leati_winograd_first(g, 2, size, tile % across), right = x + size * g->dilation[2];
+            for (; y < bottom && y < g->out[1]; y += g->dilation[1]) {
+                int64_t row = (tile / across / down * g->out[1] + y) * g->out[2];
+                for (int64_t at = x; at < right && at < g->out[2]; at += g->dilation[2])
+                    add_step(p, (row + at) * g->filters + j, sum);
             }
         }
         for (int l = 0; l < STEP; l++) p->diff_bias[j + l] += sum[l];

@@ -24,9 +24,15 @@ enum {
     MAX_CHANNELS = 512 /* sums over more channels are too inexact with tiles of 4, see docs/decisions/0132 */
 };
 
+/* True if the tiles have few pixels outside of the destination, as they have unless a dilation is nearly its size. */
+static bool fills_tiles(const leati_geometry *g) {
+    int64_t size = leati_winograd_is_line(g) ? 4 : 2, height = leati_winograd_height(g, size);
+    return 2 * g->out_pixels >= leati_winograd_tiles(g, size) * size * height;
+}
+
 bool leati_winograd_fits(const leati_geometry *g, int64_t lanes, int64_t channels) {
-    for (int i = 0; i < 3; i++)
-        if (g->stride[i] > 1 || g->dilation[i] > 1) return false;
+    bool dilated = g->dilation[1] > 1 || g->dilation[2] > 1;
+    if (leati_conv_has_steps(g) || g->dilation[0] > 1 || (dilated && !fills_tiles(g))) return false;
     if (g->kernel[0] != 1 || g->in[0] != 1 || g->out[0] != 1) return false;
     if (g->channels % lanes != 0 || g->channels < 16) return false;
     if (g->kernel[1] == 3) return g->kernel[2] == 3;

@@ -13,7 +13,10 @@
  * numbered along a row, then the rows, then the images.
  *
  * For windows of one axis with 3 or 5 taps, a tile is 4 pixels of a line: F(4, 3) and F(4, 5) have 6 multiplications
- * instead of 12, and 8 instead of 20. */
+ * instead of 12, and 8 instead of 20.
+ *
+ * With a dilation d the pixels of a tile are d apart, in the source and in the destination, so that the window has no
+ * gaps among them: along an axis, d tiles that begin at neighbouring pixels cover d * size pixels. */
 typedef struct leati_winograd {
     const leati_geometry *g;
     int64_t size;        /* 2 or 4; 4 for windows of one axis */
@@ -59,9 +62,21 @@ static inline int64_t leati_winograd_height(const leati_geometry *g, int64_t siz
     return leati_winograd_is_line(g) ? 1 : size;
 }
 
+/* Returns the tiles of `size` pixels along an axis of the destination. */
+static inline int64_t leati_winograd_tiles_along(const leati_geometry *g, int axis, int64_t size) {
+    int64_t dilation = g->dilation[axis], pixels = dilation * size;
+    return (g->out[axis] + pixels - 1) / pixels * dilation;
+}
+
+/* Returns the first pixel of tile `tile` along an axis. */
+static inline int64_t leati_winograd_first(const leati_geometry *g, int axis, int64_t size, int64_t tile) {
+    int64_t dilation = g->dilation[axis];
+    return tile / dilation * dilation * size + tile % dilation;
+}
+
 static inline int64_t leati_winograd_tiles(const leati_geometry *g, int64_t size) {
-    int64_t height = leati_winograd_height(g, size);
-    return g->batch * ((g->out[1] + height - 1) / height) * ((g->out[2] + size - 1) / size);
+    return g->batch * leati_winograd_tiles_along(g, 1, leati_winograd_height(g, size)) *
+           leati_winograd_tiles_along(g, 2, size);
 }
 
 /* The rows first_row to last_row - 1 of a convolution with 1 to 4 filters, numbered over all samples.  Each filter's

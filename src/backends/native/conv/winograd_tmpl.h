@@ -91,20 +91,21 @@ LEATI_INLINE void weights_back_line(const int size, vf to[3], const vf m[6]) {
 
 /* ---- Tiles ---- */
 
-/* Position of a tile's first pixel. */
+/* Position of a tile's first pixel, and how far apart its pixels are. */
 typedef struct tile_window {
-    int64_t image, y, x;
+    int64_t image, y, x, step_y, step_x;
 } tile_window;
 
 static tile_window winograd_window(const leati_winograd *w, int64_t tile) {
     const leati_geometry *g = w->g;
     int64_t size = w->size, height = leati_winograd_height(g, size);
-    int64_t columns = (g->out[2] + size - 1) / size, rows = (g->out[1] + height - 1) / height;
-    return (tile_window){tile / columns / rows, tile / columns % rows * height, tile % columns * size};
+    int64_t columns = leati_winograd_tiles_along(g, 2, size), rows = leati_winograd_tiles_along(g, 1, height);
+    return (tile_window){tile / columns / rows, leati_winograd_first(g, 1, height, tile / columns % rows),
+                         leati_winograd_first(g, 2, size, tile % columns), g->dilation[1], g->dilation[2]};
 }
 
 static int64_t pixel_of(const int64_t size[3], tile_window w, int64_t i, int64_t j) {
-    int64_t y = w.y + i, x = w.x + j;
+    int64_t y = w.y + i * w.step_y, x = w.x + j * w.step_x;
     if (y < 0 || y >= size[1] || x < 0 || x >= size[2]) return -1;
     return (w.image * size[1] + y) * size[2] + x;
 }
@@ -143,7 +144,7 @@ LEATI_INLINE float *transformed_at(const leati_winograd *w, int64_t tile, int64_
                 square_##name##_tile(w, tile, 4, false);                                                     \
     }
 
-/* Computes B' d B of the tile's source pixels d, which reach one pixel beyond the tile on each side. */
+/* Computes B' d B of the tile's source pixels d, which reach one step beyond the tile on each side. */
 LEATI_INLINE void square_source_tile(const leati_winograd *w, int64_t tile, const int size, const bool bf16) {
     const leati_geometry *g = w->g;
     const int side = size + 2;
