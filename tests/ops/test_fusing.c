@@ -242,6 +242,21 @@ static void products(bench *b) {
     keep(b, relu(b, leati_add(b->graph, z, x)));
 }
 
+/* Normalizations behind products, not behind a reshape that changes the columns; a few rows are
+ * normalized apart. */
+static void normalized_products(bench *b) {
+    leati_value x = input(b, SHAPE(70, 33));
+    leati_value y = leati_matmul(b->graph, x, false, weight(b, SHAPE(33, 40)), false, weight(b, SHAPE(40)));
+    y = relu(b, apply_norm(b, y, true, true));
+    leati_value z = leati_matmul(b->graph, y, false, weight(b, SHAPE(40, 33)), false, LEATI_NONE);
+    keep(b, relu(b, leati_add(b->graph, apply_norm(b, z, false, true), x)));
+    z = leati_matmul(b->graph, y, false, weight(b, SHAPE(40, 120)), false, LEATI_NONE);
+    keep(b, apply_norm(b, leati_reshape(b->graph, z, 3, (int64_t[]){70, 3, 40}), true, false));
+    leati_value few = input(b, SHAPE(12, 33));
+    few = leati_matmul(b->graph, few, false, weight(b, SHAPE(33, 40)), false, LEATI_NONE);
+    keep(b, relu(b, apply_norm(b, few, true, true)));
+}
+
 static void keep_gradients(bench *b, leati_value loss) {
     leati_value wrt[16], diff[16];
     int count = 0;
@@ -391,6 +406,10 @@ static const net nets[] = {
     {"few filters", few_filters, {"conv+norm+relu", "conv+add+tanh"}, {4, 4}},
     {"odd channels", odd_channels, {NULL}, {0}},
     {"products", products, {"matmul+sigmoid", "matmul+add+relu"}, {1, 1}},
+    {"normalized products",
+     normalized_products,
+     {"matmul+norm+relu", "matmul+norm+add+relu", "matmul", "batch_norm_apply+relu"},
+     {1, 1, 2, 1}},
     {"perceptrons of blocks",
      perceptrons_of_blocks,
      {"matmul+gelu", "matmul+add", "binary", "eltwise gelu"},

@@ -9,8 +9,9 @@
 
 static const leati_implementation implementations[] = {
 #define FUSES(op)                                                                                            \
-    ((op) == LEATI_OP_CONV ? LEATI_POST_NORM | LEATI_POST_ADD | LEATI_POST_FUNCTION                          \
-     : (op) == LEATI_OP_MATMUL || (op) == LEATI_OP_BATCH_NORM || (op) == LEATI_OP_BATCH_NORM_APPLY           \
+    ((op) == LEATI_OP_CONV || (op) == LEATI_OP_MATMUL                                                        \
+         ? LEATI_POST_NORM | LEATI_POST_ADD | LEATI_POST_FUNCTION                                            \
+     : (op) == LEATI_OP_BATCH_NORM || (op) == LEATI_OP_BATCH_NORM_APPLY                                      \
          ? LEATI_POST_ADD | LEATI_POST_FUNCTION                                                              \
      : (op) == LEATI_OP_BINARY ? LEATI_POST_FUNCTION                                                         \
                                : 0)

@@ -9,8 +9,8 @@
 /* Returns the kinds that may be fused into an op at all; a backend may refuse some of them. */
 static uint32_t fusable(leati_op op) {
     switch (op) {
-    case LEATI_OP_CONV: return LEATI_POST_NORM | LEATI_POST_ADD | LEATI_POST_FUNCTION;
-    case LEATI_OP_MATMUL:
+    case LEATI_OP_CONV:
+    case LEATI_OP_MATMUL: return LEATI_POST_NORM | LEATI_POST_ADD | LEATI_POST_FUNCTION;
     case LEATI_OP_BATCH_NORM:
     case LEATI_OP_BATCH_NORM_APPLY: return LEATI_POST_ADD | LEATI_POST_FUNCTION;
     case LEATI_OP_BINARY: return LEATI_POST_FUNCTION;
@@ -67,6 +67,18 @@ static leati_value view_of(const leati_plan *plan, int32_t n, leati_value value)
     return value;
 }
 
+/* True if the normalization can be folded into the weights of node n: those of a convolution always, those of a product
+ * if no run changes them, and if a reshape behind the product kept its columns. */
+static bool can_fold(const leati_plan *plan, int32_t n, const leati_node *norm) {
+    const leati_node *node = leati_plan_node(plan, n);
+    if (plan->options.unfolded) return false;
+    if (node->op != LEATI_OP_MATMUL) return true;
+    const leati_desc *weights = &leati_plan_value(plan, node->inputs[1])->desc;
+    const leati_desc *mean = &leati_plan_value(plan, norm->inputs[1 + LEATI_POST_MEAN])->desc;
+    return leati_plan_stays(plan, node->inputs[1]) && !node->attrs.matmul.transpose_b &&
+           !leati_plan_device(plan) && weights->rank == 2 && weights->shape[1] == mean->shape[0];
+}
+
 /* Returns the only node that reads `value`, if it can be fused into node n and its kind comes after those in `kinds`;
  * otherwise -1. */
 static int32_t next_link(const leati_plan *plan, int32_t n, leati_value value, uint32_t kinds) {
@@ -75,7 +87,7 @@ static int32_t next_link(const leati_plan *plan, int32_t n, leati_value value, u
     const leati_node *reader = leati_plan_node(plan, at);
     uint32_t kind = kind_of(reader);
     if (!(kind & fusable(leati_plan_node(plan, n)->op)) || kind <= kinds) return -1;
-    if (kind == LEATI_POST_NORM && plan->options.unfolded) return -1;
+    if (kind == LEATI_POST_NORM && !can_fold(plan, n, reader)) return -1;
     if (kind == LEATI_POST_ADD) {
         leati_value other = addend_of(plan, reader, value);
         return other >= 0 && is_available(plan, other, n, at) ? at : -1;

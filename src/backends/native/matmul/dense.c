@@ -9,6 +9,8 @@
  * chunks of the depth are added up in order, whichever thread computed them, so sums do not depend on the number of
  * threads.
  *
+ * A batch normalization behind the product is folded into the packed weights and the bias.
+ *
  * The gradient with respect to a bias is the sum of the rows of b: a group of the plan (LEATI_OP_REDUCE and this op)
  * computes it while it packs b. */
 #include <stdio.h>
@@ -20,6 +22,7 @@
 #include "backends/native/share.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "engine/op_semantics/fold_norm.h"
 
 enum {
     ROWS = 96, /* rows of a, which stay in the L2 cache while the panels change */
@@ -45,8 +48,10 @@ typedef struct dense_state {
      * made of samples. */
     bool packs_whole;
     leati_eltwise f;
-    int threads, bias, addend, dst, sums; /* indices of arguments; -1: absent */
-    int64_t chunks;                       /* chunks of the depth */
+    bool norm; /* a batch normalization is folded into the packed weights */
+    float epsilon;
+    int threads, bias, addend, dst, sums, post; /* indices of arguments; -1: absent */
+    int64_t chunks;                             /* chunks of the depth */
     /* numbers of ranges of chunks, of rows, of columns; a task is one of each */
     int64_t spans, blocks, parts;
     int64_t left, right; /* floats of a and of b that each thread packs at a time */
@@ -57,6 +62,7 @@ typedef struct dense_run {
     const float *a, *b, *bias, *addend;
     float *c;
     float *packed;       /* b, where s->packs_whole */
+    float *scale;        /* (n), of a folded normalization, while b is packed */
     float *partial_sums; /* (chunks after the first span, m, n) */
     float *buffers, *dst;
     double *chunk_sums; /* (chunks, n), of the rows of b, where s->sums is there */
@@ -115,7 +121,24 @@ static void pack_panel(void *of, int64_t task, int member) {
     const dense_state *s = r->s;
     int64_t panel = s->isa->panel, column = task * panel;
     (void)member;
-    pack_depth(r, column, s->n - column < panel ? s->n - column : panel, 0, s->k, r->packed + column * s->k);
+    const int64_t columns = s->n - column < panel ? s->n - column : panel;
+    float *packed = r->packed + column * s->k;
+    pack_depth(r, column, columns, 0, s->k, packed);
+    for (int64_t k = 0; s->norm && k < s->k; k++)
+        for (int64_t i = 0; i < columns; i++) packed[k * panel + i] *= r->scale[column + i];
+}
+
+/* Returns the floats of the packed weights. */
+static int64_t packed_floats(const dense_state *s) {
+    return s->k * panels_of(s) * s->isa->panel;
+}
+
+/* Packs the weights, and computes the bias of a product into which a normalization is folded. */
+static void pack_whole(dense_run *r, void *const *args, leati_thread_pool *pool) {
+    const dense_state *s = r->s;
+    if (s->norm) leati_norm_scales(args + s->post, s->epsilon, s->n, r->scale);
+    leati_thread_pool_share(pool, s->threads, panels_of(s), pack_panel, r);
+    if (s->norm) leati_norm_shifts(args + s->post, r->bias, r->scale, s->n, r->packed + packed_floats(s));
 }
 
 static int64_t first_chunk(const dense_state *s, int64_t span) {
@@ -221,6 +244,10 @@ static int64_t partial_floats(const dense_state *s) {
     return (s->chunks - first_chunk(s, 1) + s->transposed) * s->m * s->n;
 }
 
+static int64_t scale_floats(const dense_state *s) {
+    return s->norm ? leati_round_up(s->n, s->isa->panel) : 0;
+}
+
 static leat_status run_dense(const leati_kernel *kernel, void *const *args, const leati_run *run,
                              leat_error *err) {
     const dense_state *s = kernel->state;
@@ -234,12 +261,14 @@ static leat_status run_dense(const leati_kernel *kernel, void *const *args, cons
                    .buffers = (float *)run->scratch + chunk_sums_bytes(s) / sizeof(float)};
     (void)err;
     float *after_buffers = r.buffers + (s->left + s->right) * s->threads;
-    r.packed = run->pack ? run->pack : after_buffers;
+    r.scale = after_buffers;
+    r.packed = run->pack ? run->pack : after_buffers + scale_floats(s);
     r.c = s->transposed ? after_buffers : r.dst;
     r.partial_sums = s->transposed ? after_buffers + s->m * s->n : after_buffers;
     bool packs = s->packs_whole && !(run->pack && run->packed);
-    r.pack = packs && s->blocks == 1;
-    if (packs && !r.pack) leati_thread_pool_share(run->pool, s->threads, panels_of(s), pack_panel, &r);
+    r.pack = packs && s->blocks == 1 && !s->norm;
+    if (packs && !r.pack) pack_whole(&r, args, run->pool);
+    if (s->norm) r.bias = r.packed + packed_floats(s);
     leati_thread_pool_share(run->pool, s->threads, s->spans * s->blocks * s->parts, compute, &r);
     if (s->spans > 1 || s->transposed) leati_thread_pool_share(run->pool, s->threads, s->threads, finish, &r);
     if (s->sums >= 0) add_chunk_sums(&r, args[s->sums]);
@@ -270,21 +299,23 @@ static void share(dense_state *s, const leati_task *task) {
 }
 
 static leat_status prepare(dense_state *s, const leati_task *task, leati_kernel *kernel) {
+    size_t bytes = (size_t)packed_floats(s) * sizeof(float);
+    s->packs_whole = !s->ta && bytes <= LEATI_PACKED_BYTES;
     share(s, task);
     int64_t panel = s->isa->panel, depth = leati_ceil_div(s->k, s->chunks);
-    size_t bytes = (size_t)(s->k * panels_of(s) * panel) * sizeof(float);
-    s->packs_whole = !s->ta && bytes <= LEATI_PACKED_BYTES;
     s->left = s->ta ? depth * ROWS : 0;
     if (s->packs_whole) {
-        kernel->pack_bytes = bytes;
+        kernel->pack_bytes = bytes + (s->norm ? (size_t)s->n * sizeof(float) : 0);
         kernel->pack_inputs = 1u << 1;
-        snprintf(kernel->pack_key, sizeof kernel->pack_key, "native %s%s %lldx%lld", s->isa->name,
-                 s->tb ? " transposed" : "", (long long)s->k, (long long)s->n);
+        for (int i = 2; s->norm && i <= s->post + LEATI_POST_VARIANCE; i++) kernel->pack_inputs |= 1u << i;
+        snprintf(kernel->pack_key, sizeof kernel->pack_key, "native %s%s %lldx%lld%s%.9g", s->isa->name,
+                 s->tb ? " transposed" : "", (long long)s->k, (long long)s->n, s->norm ? " norm " : " ",
+                 (double)s->epsilon);
         snprintf(kernel->layout, sizeof kernel->layout, "weights panels of %d columns", (int)panel);
     } else {
         s->right = depth * leati_ceil_div(panels_of(s), s->parts) * panel;
     }
-    int64_t floats = (s->left + s->right) * s->threads + partial_floats(s);
+    int64_t floats = (s->left + s->right) * s->threads + partial_floats(s) + scale_floats(s);
     kernel->scratch_bytes = chunk_sums_bytes(s) + (size_t)floats * sizeof(float) + kernel->pack_bytes;
     kernel->state = s;
     kernel->destroy = leati_free;
@@ -315,8 +346,11 @@ static leat_status make(const leati_task *task, int sums, leati_kernel *kernel, 
                        .tb = task->attrs->matmul.transpose_b,
                        .has_f = task->attrs->post.kinds & LEATI_POST_FUNCTION,
                        .f = task->attrs->post.function,
+                       .norm = task->attrs->post.kinds & LEATI_POST_NORM,
                        .dst = task->input_count,
-                       .sums = sums};
+                       .sums = sums,
+                       .post = op_inputs};
+    if (s->norm) s->epsilon = task->attrs->post.epsilon;
     s->k = a->shape[!s->ta];
     s->bias = op_inputs > 2 && task->inputs[2].rank >= 0 ? 2 : -1;
     s->addend = task->attrs->post.kinds & LEATI_POST_ADD ? op_inputs + LEATI_POST_ADDEND : -1;
@@ -324,11 +358,25 @@ static leat_status make(const leati_task *task, int sums, leati_kernel *kernel, 
     return prepare(s, task, kernel);
 }
 
+/* True for a normalization that is not folded: the matrix is transposed, not packed as a whole or in another format,
+ * or few_rows.c reads it as it is, in less time than packed panels. */
+static bool cannot_fold(const leati_task *task) {
+    if (!(task->attrs->post.kinds & LEATI_POST_NORM)) return false;
+    const leati_desc *b = &task->inputs[1];
+    int64_t floats = b->shape[0] * leati_round_up(b->shape[1], leati_native_isa_of()->panel);
+    return task->attrs->matmul.transpose_a || task->attrs->matmul.transpose_b ||
+           task->weights_format != LEATI_WEIGHTS_F32 || task->outputs[0].shape[0] <= LEATI_FEW_ROWS ||
+           floats > LEATI_PACKED_BYTES / (int64_t)sizeof(float);
+}
+
 leat_status leati_native_dense(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
     const leati_desc *a = &task->inputs[0], *b = &task->inputs[1];
-    if (task->outputs[0].rank <= 2 && leati_desc_count(a) > 0 && leati_desc_count(b) > 0)
-        return make(task, -1, kernel, err);
-    snprintf(why, LEATI_REASON_BYTES, task->outputs[0].rank > 2 ? "a batch of matrices" : "an empty tensor");
+    const char *reason = task->outputs[0].rank > 2                              ? "a batch of matrices"
+                         : leati_desc_count(a) == 0 || leati_desc_count(b) == 0 ? "an empty tensor"
+                         : cannot_fold(task)                                    ? "not fused"
+                                                                                : NULL;
+    if (!reason) return make(task, -1, kernel, err);
+    snprintf(why, LEATI_REASON_BYTES, "%s", reason);
     return LEAT_OK;
 }
 

@@ -144,6 +144,10 @@ static bool is_few_rows(const leati_task *task) {
 }
 
 leat_status leati_native_matmul(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
+    if (task->attrs->post.kinds & LEATI_POST_NORM) {
+        snprintf(why, LEATI_REASON_BYTES, "a normalization, which is folded into packed weights");
+        return LEAT_OK;
+    }
     LEATI_TRY(leati_native_narrow_dense(task, kernel, err));
     if (kernel->run) return LEAT_OK;
     if (task->outputs[0].rank > 2) {
