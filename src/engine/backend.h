@@ -100,6 +100,7 @@ typedef struct leati_task {
     leati_device *device; /* the device that runs the kernel; NULL: the host */
     /* How to keep the weights: other than f32 only for MATMUL and RNN, if the inputs with the weights do not change. */
     leati_weights_format weights_format;
+    bool weights_stay; /* MATMUL: runs do not change the second input, so that it stays packed */
 } leati_task;
 
 /* The least number of operations for which more than one thread pays: about 30 us of one core.  On two Zen 3 cores, two

@@ -73,6 +73,7 @@ static void make_assignment(const leati_plan *plan, const leati_node *node, assi
     bool deterministic = plan->options.deterministic;
     const leati_kernel *forward =
         node->forward >= 0 ? leati_kernel_inside(&plan->work[node->forward].kernel) : NULL;
+    bool stay = node->op == LEATI_OP_MATMUL && leati_plan_stays(plan, node->inputs[1]);
     a->task = (leati_task){.op = node->op,
                            .attrs = &a->attrs,
                            .input_count = node->input_count,
@@ -86,7 +87,8 @@ static void make_assignment(const leati_plan *plan, const leati_node *node, assi
                            .measured = leati_plan_device(plan) && plan->options.measures && !deterministic,
                            .forward = forward && forward->run ? forward : NULL,
                            .device = leati_plan_device(plan),
-                           .weights_format = weights_format_of(plan, node)};
+                           .weights_format = weights_format_of(plan, node),
+                           .weights_stay = stay};
 }
 
 leat_status leati_plan_ask(const leati_backend *backend, const leati_task *task, leati_kernel *kernel,

@@ -30,7 +30,8 @@ enum {
      * time */
     DEPTH = 256,
     MAX_PANEL = 32,
-    SUM_ROWS = 64 /* rows of b whose sums are float, beyond which they are double */
+    SHARED_ROWS = 24, /* rows at least of a task that reads all columns of the weights, as others do */
+    SUM_ROWS = 64     /* rows of b whose sums are float, beyond which they are double */
 };
 #define MAX_PARTIAL_SUMS 1048576 /* floats at most of partial sums over chunks */
 #define MIN_SHARED       1e6     /* operations from which a second thread is worthwhile */
@@ -284,7 +285,18 @@ static void split_depth(dense_state *s) {
     if ((s->chunks - first_chunk(s, 1)) * s->m * s->n > MAX_PARTIAL_SUMS) s->spans = 1;
 }
 
-/* Splits the work by columns, so that nothing is packed twice; by rows where there are many more rows than columns. */
+/* Returns the number of ranges of columns.  Ranges of rows leave each thread the rows that it wrote in the op before,
+ * and are best where the weights stay packed, or where there are many more rows than columns.  With ranges of columns
+ * nothing is packed twice, and a matrix is read once for a few rows. */
+static int64_t parts_for(const dense_state *s, int64_t wanted, bool stays_packed) {
+    int64_t blocks = stays_packed ? s->m / SHARED_ROWS : 1, panels = panels_of(s);
+    if (s->m > 2 * s->n || blocks > wanted) blocks = wanted;
+    if (blocks < 1) blocks = 1;
+    int64_t parts = leati_ceil_div(wanted, blocks);
+    return parts < panels ? parts : panels;
+}
+
+/* Splits the work into ranges of the depth, of rows and of columns. */
 static void share(dense_state *s, const leati_task *task) {
     double operations = 2 * (double)s->m * (double)s->n * (double)s->k;
     const bool is_small = operations < MIN_SHARED && s->k * s->n < LEATI_SHARED_WEIGHTS;
@@ -292,8 +304,8 @@ static void share(dense_state *s, const leati_task *task) {
     split_depth(s);
     int64_t wanted = leati_ceil_div(s->threads, s->spans);
     if (operations >= MIN_MANY_TASKS && s->spans == 1 && s->threads > 1) wanted *= 2;
-    int64_t panels = panels_of(s), max_blocks = leati_ceil_div(s->m, s->isa->rows);
-    s->parts = s->m > 2 * s->n ? 1 : wanted < panels ? wanted : panels;
+    int64_t max_blocks = leati_ceil_div(s->m, s->isa->rows);
+    s->parts = parts_for(s, wanted, task->weights_stay && s->packs_whole);
     s->blocks = leati_ceil_div(wanted, s->parts);
     if (s->blocks > max_blocks) s->blocks = max_blocks;
 }
