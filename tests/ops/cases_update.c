@@ -6,6 +6,7 @@
 #define SMALL          OP_FILLED(OP_UNIFORM, 0.001, 0.1, N)
 #define LARGE          OP_FILLED(OP_UNIFORM, 1.0, 4.0, N)
 #define TINY           OP_FILLED(OP_UNIFORM, -0.1, 0.1, N)
+#define ZERO           OP_FILLED(OP_UNIFORM, 0.0, 0.0, N)
 #define SCALARS(count) OP_FILLED(OP_UNIFORM, 0.05, 0.9, count)
 
 #define UPDATE(title, which, attributes, count, ...)                                                         \
@@ -79,6 +80,10 @@ const op_case cases_update[] = {
            OP_F32(N), SMALL),
     UPDATE("adam, keras 3, powers", UPDATE_ADAM, WITH(.as_keras3 = true, .powers = true), 7, SCALARS(4),
            OP_F32(N), OP_F32(N), OP_F32(N), SMALL, OP_ABSENT, LARGE),
+    UPDATE("adam, keras 3, rows that nothing has moved", UPDATE_ADAM, WITH(.as_keras3 = true, .powers = true),
+           7, SCALARS(4), OP_F32(N), ZERO, ZERO, ZERO, OP_ABSENT, ZERO),
+    UPDATE("adam, keras 3, gradients that cancel", UPDATE_ADAM, WITH(.as_keras3 = true, .powers = true), 7,
+           SCALARS(4), OP_F32(N), ZERO, ZERO, ZERO, OP_ABSENT, LARGE),
     UPDATE("adam, keras 3, amsgrad, powers, decay", UPDATE_ADAM,
            WITH(.as_keras3 = true, .amsgrad = true, .powers = true, .decay = true), 7, SCALARS(5), OP_F32(N),
            OP_F32(N), OP_F32(N), SMALL, SMALL, LARGE),

@@ -496,10 +496,12 @@ static void adam(const leati_range_job *job, int64_t first, int64_t last) {
 /* Elements: a thread's range is a multiple of the former; as many as the latter are in L1 when they are updated. */
 enum { ADAM_BLOCK = 64, ADAM_BLOCKS = 16 * ADAM_BLOCK };
 
-/* Returns true if gradient and moments are 0 in the whole block, whose update then changes nothing. */
+/* Returns true if gradient, its powers and moments are 0 in the whole block, whose update then changes nothing. */
 static bool adam_rests(const leati_range_job *job, int64_t first) {
-    const float *from[] = {job->out[2] + first, job->out[1] + first, job->in[1] + first};
-    for (int k = 0; k < 3; k++) {
+    const bool powers = job->attrs->update.powers;
+    const float *from[] = {job->out[2] + first, job->out[1] + first, job->in[1] + first,
+                           powers ? job->in[2] + first : NULL};
+    for (int k = 0; k < (powers ? 4 : 3); k++) {
         vi bits = (vi){0};
         int32_t any = 0;
         for (int64_t i = 0; i < ADAM_BLOCK; i += LEATI_LANES) bits |= (vi)v_load(from[k] + i);
@@ -514,8 +516,8 @@ static bool adam_rests(const leati_range_job *job, int64_t first) {
 static void update_adam(const leati_range_job *job, int64_t first, int64_t last) {
     const leati_attrs *attrs = job->attrs;
     const float lr = job->in[0][0], epsilon = job->in[0][3];
-    const bool changes = attrs->update.amsgrad || attrs->update.decay || attrs->update.powers ||
-                         !(fabsf(lr) < INFINITY) || !(epsilon > 0);
+    const bool changes =
+        attrs->update.amsgrad || attrs->update.decay || !(fabsf(lr) < INFINITY) || !(epsilon > 0);
     int64_t begin = first;
     for (int64_t at = first; !changes && at + ADAM_BLOCK <= last; at += ADAM_BLOCK) {
         const bool rests = adam_rests(job, at);

@@ -79,6 +79,32 @@ LEATI_INLINE void write_of(const leati_batch_norm_job *job, int64_t first, int64
     }
 }
 
+#define FEW_CHANNELS 4
+
+/* write_of() in f32 for few channels: LEATI_LANES rows, which are `channels` whole vectors, are written as one row of a
+ * normalization that has each channel LEATI_LANES times.  Returns the first row that is left. */
+LEATI_INLINE int64_t write_few_channels(const leati_batch_norm_job *job, int64_t first, int64_t last) {
+    const int64_t wide = job->channels * LEATI_LANES, groups = (last - first) / LEATI_LANES;
+    float mean[FEW_CHANNELS * LEATI_LANES], scale[FEW_CHANNELS * LEATI_LANES],
+        shift[FEW_CHANNELS * LEATI_LANES];
+    if (groups < 2) return first;
+    for (int64_t i = 0; i < wide; i++) {
+        mean[i] = job->mean[i % job->channels];
+        scale[i] = job->scale[i % job->channels];
+        shift[i] = job->shift[i % job->channels];
+    }
+    leati_batch_norm_job whole = *job;
+    whole.channels = wide;
+    whole.mean = mean;
+    whole.scale = scale;
+    whole.shift = shift;
+    whole.src = job->src + first * job->channels;
+    whole.dst = job->dst + first * job->channels;
+    if (job->addend) whole.addend = job->addend + first * job->channels;
+    write_of(&whole, 0, groups, false);
+    return first + groups * LEATI_LANES;
+}
+
 /* Returns a vector of the gradient with respect to dst, set to 0 where a fused max(x, 0) gave 0 (job->rectified). */
 LEATI_INLINE vf diff_at(const leati_batch_norm_job *job, int64_t at, int64_t left, const bool bf16) {
     vf diff = v_load_image(job->diff_dst, at, left, bf16);
@@ -131,9 +157,16 @@ LEATI_INLINE void diff_of(const leati_batch_norm_job *job, int64_t first, int64_
             name##_of(job, first, last, false);                                                              \
     }
 PASS(moments)
-PASS(write)
 PASS(sums)
 PASS(diff)
 #undef PASS
+
+static void batch_norm_write(const leati_batch_norm_job *job, int64_t first, int64_t last) {
+    if (!job->bf16 && job->channels <= FEW_CHANNELS) first = write_few_channels(job, first, last);
+    if (job->bf16)
+        write_of(job, first, last, true);
+    else
+        write_of(job, first, last, false);
+}
 
 #endif
