@@ -11,7 +11,9 @@
 /* The weights of a recurrent cell, packed into panels.  The units of every gate are padded with zeros to whole
  * panels. */
 typedef struct leati_rnn_packed {
-    /* (padded units / panel, features + units, gates, panel): kernel, then recurrent kernel */
+    /* (padded units / panel, features + units, gates, panel): kernel, then recurrent kernel.  With leati_rnn_job.large
+     * (padded units / panel, chunks, gates, depth of the chunk, panel), in the order in which a step reads them: the
+     * chunks of the kernel, then those of the recurrent kernel. */
     const float *weights;
     const float *bias;                 /* (padded units / panel, slots, panel) */
     const float *recurrent_transposed; /* (padded units / panel, gates padded units, panel) */
@@ -29,12 +31,21 @@ static inline int64_t leati_rnn_slots(const leati_rnn_shape *shape) {
     return shape->cell == LEATI_CELL_GRU_RESET_AFTER ? shape->gates + 1 : shape->gates;
 }
 
+/* Weights that are packed for the forward pass; bias may be NULL. */
+typedef struct leati_rnn_packing {
+    const leati_rnn_shape *shape;
+    const float *kernel, *recurrent, *bias;
+    float *weights, *packed_bias; /* leati_rnn_packed describes them */
+    bool large;
+} leati_rnn_packing;
+
 /* A block of samples through all steps, forward or backward.  Pointers without a comment are arguments of the op;
  * NULL where absent. */
 typedef struct leati_rnn_job {
     const leati_rnn_shape *shape;
     leati_rnn_packed packed;
     int64_t first, rows; /* samples */
+    bool large; /* the weights do not fit in the L2 cache: products read them in long runs, ahead of use */
     uint64_t run_number; /* leati_run.run_number; used if the block has a single sample */
     float *scratch;      /* as many floats as rnn_scratch() returns */
     const float *x, *h0, *c0, *x_mask, *h_mask, *steps;

@@ -16,11 +16,20 @@
 #define BLOCK_ROWS 48
 /* rows per thread at least: with fewer, reading the weights dominates, which every thread repeats */
 #define THREAD_ROWS 8
+/* the same of weights that do not fit in the L2 cache, which every block reads again in each step */
+#define BLOCK_ROWS_LARGE 96
+/* bytes of the weights from which they are packed and read as large ones */
+#define LARGE_BYTES (3 << 18)
+/* rows of a batch at least for that: with fewer, one pass over the weights is bound by reading them */
+#define LARGE_ROWS 4
+/* floats that are packed or added up from which several threads do it */
+#define MIN_SHARED_FLOATS 65536
 
 typedef struct rnn_state {
     leati_rnn_shape shape;
     const leati_native_isa *isa;
     int inputs, threads;
+    bool large;
     int64_t block_rows, blocks;
     int64_t padded_units, padded_features;
     int64_t bias; /* offset of the bias among the packed weights, and among their gradients */
@@ -39,7 +48,7 @@ static void choose_blocks(rnn_state *s, int threads) {
     int64_t max_threads = s->shape.batch / THREAD_ROWS;
     s->threads = max_threads < 1 ? 1 : max_threads < threads ? (int)max_threads : threads;
     int64_t share = (s->shape.batch + s->threads - 1) / s->threads;
-    int64_t rounds = (share + BLOCK_ROWS - 1) / BLOCK_ROWS;
+    int64_t most = s->large ? BLOCK_ROWS_LARGE : BLOCK_ROWS, rounds = (share + most - 1) / most;
     s->block_rows = rounds > 1  ? leati_round_up((share + rounds - 1) / rounds, s->isa->rows)
                     : share > 0 ? share
                                 : 1;
@@ -59,11 +68,16 @@ static bool multiplies_narrow(const rnn_state *s, const leati_task *task) {
 /* Returns the floats of scratch that a block needs.  The last block may have fewer rows, but then gathers more
  * steps. */
 static int64_t scratch_of(const rnn_state *s, const leati_task *task, bool backward) {
+    static const float present = 1; /* stands for a mask */
+    leati_rnn_job job = {.shape = &s->shape,
+                         .large = s->large,
+                         .x_mask = has(task, LEATI_RNN_X_MASK) ? &present : NULL,
+                         .h_mask = has(task, LEATI_RNN_H_MASK) ? &present : NULL};
     int64_t max_floats = 0, last = s->shape.batch - (s->blocks - 1) * s->block_rows;
     const int64_t rows[] = {s->block_rows, s->blocks > 0 ? last : s->block_rows};
     for (int i = 0; i < 2; i++) {
-        int64_t floats = s->isa->rnn_scratch(&s->shape, rows[i], has(task, LEATI_RNN_X_MASK),
-                                             has(task, LEATI_RNN_H_MASK), backward);
+        job.rows = rows[i];
+        int64_t floats = s->isa->rnn_scratch(&job, backward);
         if (floats > max_floats) max_floats = floats;
     }
     return leati_round_up(max_floats, 16);
@@ -93,11 +107,13 @@ static leat_status prepare(const leati_task *task, leati_kernel *kernel, bool ba
         leati_rnn_shape_of(task->attrs, &task->inputs[LEATI_RNN_X], &task->inputs[LEATI_RNN_RECURRENT]);
     s->isa = leati_native_isa_of();
     s->inputs = task->input_count;
-    choose_blocks(s, task->threads);
     s->padded_units = leati_round_up(s->shape.units, s->isa->panel);
     s->padded_features = leati_round_up(s->shape.features, s->isa->panel);
     int64_t gates = s->shape.gates * s->padded_units;
     s->bias = (s->shape.features + s->shape.units) * gates;
+    s->large = s->bias * (int64_t)sizeof(float) >= LARGE_BYTES && s->shape.batch >= LARGE_ROWS &&
+               !task->weights_format;
+    choose_blocks(s, task->threads);
     int64_t weights = leati_round_up(s->bias + leati_rnn_slots(&s->shape) * s->padded_units, 16);
     s->block_scratch = scratch_of(s, task, backward);
     if (backward) {
@@ -108,7 +124,8 @@ static leat_status prepare(const leati_task *task, leati_kernel *kernel, bool ba
         s->weights = weights;
         kernel->pack_bytes = (size_t)weights * sizeof(float);
         kernel->pack_inputs = 1u << LEATI_RNN_KERNEL | 1u << LEATI_RNN_RECURRENT | 1u << LEATI_RNN_BIAS;
-        snprintf(kernel->pack_key, sizeof kernel->pack_key, "rnn %d %s", (int)s->shape.cell, s->isa->name);
+        snprintf(kernel->pack_key, sizeof kernel->pack_key, "rnn %d %s%s", (int)s->shape.cell, s->isa->name,
+                 s->large ? " large" : "");
         if (task->weights_format) {
             lay_out_narrow(s, task, kernel);
             kernel->scratch_bytes = kernel->pack_bytes;
@@ -129,6 +146,7 @@ static const float *input(const rnn_state *s, void *const *args, int i) {
 
 static leati_rnn_job job_of(const rnn_state *s, void *const *args) {
     return (leati_rnn_job){.shape = &s->shape,
+                           .large = s->large,
                            .x = input(s, args, LEATI_RNN_X),
                            .h0 = input(s, args, LEATI_RNN_H0),
                            .c0 = input(s, args, LEATI_RNN_C0),
@@ -176,6 +194,29 @@ static void run_blocks(const rnn_state *s, const leati_run *run, leati_rnn_job *
     leati_thread_pool_share(run->pool, s->threads, s->threads, run_share, &r);
 }
 
+/* Calls `work` for each panel: on several threads where there are many floats. */
+static void share_panels(const leati_run *run, int threads, int64_t panels, int64_t floats,
+                         leati_thread_pool_work work, void *of) {
+    leati_thread_pool_share(run->pool, floats < MIN_SHARED_FLOATS ? 1 : threads, panels, work, of);
+}
+
+static void pack_panel(void *of, int64_t panel, int member) {
+    (void)member;
+    leati_native_isa_of()->rnn_pack(of, panel);
+}
+
+/* Packs kernel, recurrent kernel and bias for the forward pass. */
+static void pack(const rnn_state *s, void *const *args, const leati_run *run, float *weights, float *bias) {
+    leati_rnn_packing packing = {.shape = &s->shape,
+                                 .kernel = args[LEATI_RNN_KERNEL],
+                                 .recurrent = args[LEATI_RNN_RECURRENT],
+                                 .bias = input(s, args, LEATI_RNN_BIAS),
+                                 .weights = weights,
+                                 .packed_bias = bias,
+                                 .large = s->large};
+    share_panels(run, s->threads, s->padded_units / s->isa->panel, s->bias, pack_panel, &packing);
+}
+
 /* Calls leati_narrow_pack or leati_narrow_expand for the two blocks of each panel of units, between the pack and the
  * packed floats at `wide`. */
 static void convert_narrow(const rnn_state *s, unsigned char *pack, float *wide, bool packs) {
@@ -198,22 +239,21 @@ static void convert_narrow(const rnn_state *s, unsigned char *pack, float *wide,
 }
 
 /* Returns the weights for a run whose pack has narrow weights; `wide` has room for them as floats. */
-static leati_rnn_packed narrow_weights(const rnn_state *s, void *const *args, unsigned char *pack,
-                                       bool packed, float *wide) {
-    float *bias = (float *)(void *)pack;
-    if (!packed) {
-        s->isa->rnn_pack(&s->shape, args[LEATI_RNN_KERNEL], args[LEATI_RNN_RECURRENT],
-                         input(s, args, LEATI_RNN_BIAS), wide, bias);
-        convert_narrow(s, pack, wide, true);
+static leati_rnn_packed narrow_weights(const rnn_state *s, void *const *args, const leati_run *run,
+                                       unsigned char *memory, float *wide) {
+    float *bias = (float *)(void *)memory;
+    if (!(run->pack && run->packed)) {
+        pack(s, args, run, wide, bias);
+        convert_narrow(s, memory, wide, true);
     }
     if (!s->multiplies_narrow) {
-        convert_narrow(s, pack, wide, false);
+        convert_narrow(s, memory, wide, false);
         return (leati_rnn_packed){.weights = wide, .bias = bias};
     }
     return (leati_rnn_packed){.bias = bias,
                               .narrow = &s->narrow,
-                              .narrow_weights = pack + s->narrow_at,
-                              .narrow_scales = (const float *)(const void *)(pack + s->scales_at)};
+                              .narrow_weights = memory + s->narrow_at,
+                              .narrow_scales = (const float *)(const void *)(memory + s->scales_at)};
 }
 
 /* Scratch: each thread's block, then, with narrow weights, the weights as floats, then the packed weights unless the
@@ -221,20 +261,18 @@ static leati_rnn_packed narrow_weights(const rnn_state *s, void *const *args, un
 static leat_status run_forward(const leati_kernel *kernel, void *const *args, const leati_run *run,
                                leat_error *err) {
     const rnn_state *s = kernel->state;
-    float *scratch = run->scratch, *pack = run->pack ? run->pack : scratch + s->threads * s->block_scratch;
+    float *scratch = run->scratch, *packed = run->pack ? run->pack : scratch + s->threads * s->block_scratch;
     leati_rnn_job job = job_of(s, args);
     (void)err;
     void *const *out = args + s->inputs;
     job.run_number = run->run_number;
-    job.packed = (leati_rnn_packed){.weights = pack, .bias = pack + s->bias};
-    bool packed = run->pack && run->packed;
+    job.packed = (leati_rnn_packed){.weights = packed, .bias = packed + s->bias};
     if (s->narrow.format) {
         float *wide = scratch + s->threads * s->block_scratch;
         void *memory = run->pack ? run->pack : (void *)(wide + s->weights);
-        job.packed = narrow_weights(s, args, memory, packed, wide);
-    } else if (!packed)
-        s->isa->rnn_pack(&s->shape, args[LEATI_RNN_KERNEL], args[LEATI_RNN_RECURRENT],
-                         input(s, args, LEATI_RNN_BIAS), pack, pack + s->bias);
+        job.packed = narrow_weights(s, args, run, memory, wide);
+    } else if (!(run->pack && run->packed))
+        pack(s, args, run, packed, packed + s->bias);
     job.sequence = out[LEATI_RNN_OUT_SEQUENCE];
     job.h_last = out[LEATI_RNN_OUT_H_LAST];
     job.c_last = s->shape.cell == LEATI_CELL_LSTM ? out[LEATI_RNN_OUT_C_LAST] : NULL;
@@ -243,22 +281,60 @@ static leat_status run_forward(const leati_kernel *kernel, void *const *args, co
     return LEAT_OK;
 }
 
-/* Adds the threads' gradients to those of the first thread, and writes them to the op's outputs; NULL outputs are
- * skipped. */
-static void finish_gradients(const rnn_state *s, float *thread_scratch, float *kernel, float *recurrent,
-                             float *bias) {
+typedef struct gradients_run {
+    const rnn_state *s;
+    float *thread_scratch, *kernel, *recurrent;
+} gradients_run;
+
+/* Adds the floats from `first` to `last` - 1 of the threads' gradients to those of the first thread. */
+static void add_threads(const rnn_state *s, float *thread_scratch, int64_t first, int64_t last) {
     int64_t each = s->gradient + s->block_scratch;
     for (int thread = 1; thread < s->threads; thread++)
-        for (int64_t i = 0; i < s->gradient; i++) thread_scratch[i] += thread_scratch[thread * each + i];
-    if (kernel) s->isa->rnn_unpack(&s->shape, thread_scratch, 0, s->shape.features, kernel);
-    if (recurrent)
-        s->isa->rnn_unpack(&s->shape, thread_scratch, s->shape.features, s->shape.units, recurrent);
+        for (int64_t i = first; i < last; i++) thread_scratch[i] += thread_scratch[thread * each + i];
+}
+
+static void finish_panel(void *of, int64_t panel, int member) {
+    const gradients_run *r = of;
+    const rnn_state *s = r->s;
+    int64_t floats = s->bias / (s->padded_units / s->isa->panel);
+    (void)member;
+    add_threads(s, r->thread_scratch, panel * floats, (panel + 1) * floats);
+    s->isa->rnn_unpack(&s->shape, r->thread_scratch, panel, r->kernel, r->recurrent);
+}
+
+/* Adds the threads' gradients to those of the first thread, and writes them to the op's outputs; NULL outputs are
+ * skipped. */
+static void finish_gradients(const rnn_state *s, const leati_run *run, float *thread_scratch,
+                             void *const *out) {
+    gradients_run r = {s, thread_scratch, out[LEATI_RNN_KERNEL], out[LEATI_RNN_RECURRENT]};
+    float *bias = out[LEATI_RNN_BIAS];
+    share_panels(run, s->threads, s->padded_units / s->isa->panel, s->bias, finish_panel, &r);
+    add_threads(s, thread_scratch, s->bias, s->gradient);
     const float *diff_bias_sums = thread_scratch + s->bias;
     for (int64_t i = 0; bias && i < s->shape.biases * s->shape.gates; i++) {
         int64_t gate = i % s->shape.gates, slot = i >= s->shape.gates && gate == 2 ? 3 : gate;
         memcpy(bias + i * s->shape.units, diff_bias_sums + slot * s->padded_units,
                (size_t)s->shape.units * sizeof *bias);
     }
+}
+
+typedef struct transposed_run {
+    const rnn_state *s;
+    const float *recurrent, *kernel;
+    float *recurrent_transposed, *kernel_transposed;
+} transposed_run;
+
+/* Packs one panel of the recurrent kernel's transpose; after these come those of the kernel's. */
+static void pack_transposed_panel(void *of, int64_t panel, int member) {
+    const transposed_run *r = of;
+    const rnn_state *s = r->s;
+    int64_t in_recurrent = s->padded_units / s->isa->panel;
+    (void)member;
+    if (panel < in_recurrent)
+        s->isa->rnn_pack_transposed(&s->shape, r->recurrent, s->shape.units, r->recurrent_transposed, panel);
+    else
+        s->isa->rnn_pack_transposed(&s->shape, r->kernel, s->shape.features, r->kernel_transposed,
+                                    panel - in_recurrent);
 }
 
 /* Scratch: transposed weights, then each thread's gradients and its block. */
@@ -271,9 +347,11 @@ static leat_status run_backward(const leati_kernel *kernel, void *const *args, c
           *thread_scratch = kernel_transposed + s->kernel_transposed;
     leati_rnn_job job = job_of(s, args);
     (void)err;
-    s->isa->rnn_pack_transposed(&s->shape, args[LEATI_RNN_RECURRENT], s->shape.units, recurrent_transposed);
-    if (s->kernel_transposed > 0)
-        s->isa->rnn_pack_transposed(&s->shape, args[LEATI_RNN_KERNEL], s->shape.features, kernel_transposed);
+    transposed_run t = {s, args[LEATI_RNN_RECURRENT], args[LEATI_RNN_KERNEL], recurrent_transposed,
+                        kernel_transposed};
+    int64_t columns = s->padded_units + (s->kernel_transposed > 0 ? s->padded_features : 0);
+    share_panels(run, s->threads, columns / s->isa->panel, s->recurrent_transposed + s->kernel_transposed,
+                 pack_transposed_panel, &t);
     job.packed = (leati_rnn_packed){.recurrent_transposed = recurrent_transposed,
                                     .kernel_transposed = kernel_transposed};
     job.sequence = args[LEATI_RNN_SEQUENCE];
@@ -285,7 +363,7 @@ static leat_status run_backward(const leati_kernel *kernel, void *const *args, c
     job.diff_h0 = out[LEATI_RNN_H0];
     job.diff_c0 = s->shape.cell == LEATI_CELL_LSTM ? out[LEATI_RNN_C0] : NULL;
     run_blocks(s, run, &job, thread_scratch, s->isa->rnn_backward);
-    finish_gradients(s, thread_scratch, out[LEATI_RNN_KERNEL], out[LEATI_RNN_RECURRENT], out[LEATI_RNN_BIAS]);
+    finish_gradients(s, run, thread_scratch, out);
     return LEAT_OK;
 }
 

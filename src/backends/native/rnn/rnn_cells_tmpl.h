@@ -117,7 +117,7 @@ LEATI_INLINE void do_nothing(const rnn_block *b, const position *at, functions_k
 /* Calls `mix` for every position of a strip, or `idle` where the step does not count. */
 LEATI_INLINE void forward_positions(const rnn_block *b, int64_t step, const strip *s, functions_kind kind,
                                     position_function mix, position_function idle) {
-    position at = {.step = step, .slot = b->z_rows * LEATI_PANEL, .bypass_cache = b->bypass_cache};
+    position at = {.step = step, .slot = b->z_slot, .bypass_cache = b->bypass_cache};
     float *z = b->z;
     for (int64_t from = s->from; from < s->to; from += LEATI_PANEL, z += b->slots * at.slot) {
         float *kept = b->job->workspace ? kept_at(b, step, s->first, from) : NULL;
@@ -128,7 +128,7 @@ LEATI_INLINE void forward_positions(const rnn_block *b, int64_t step, const stri
                 at.u = from + v;
                 at.row = at.r * b->padded + at.u;
                 at.left = b->units - at.u;
-                at.z = z + i * LEATI_PANEL + v;
+                at.z = z + i * b->z_row + v;
                 at.kept = kept ? kept + i * b->parts * at.width + v : NULL;
                 if (step_counts(b, step, at.r))
                     mix(b, &at, kind);

@@ -10,8 +10,12 @@
 #include "backends/native/rnn/jobs.h"
 #include "backends/native/matmul/product_tmpl.h"
 
-#define AHEAD_STEPS LEATI_ROWS /* steps of a single row whose products x K are computed together */
-#define GATHER_ROWS 96         /* rows that are gathered over some steps for one product with the gradients */
+#define AHEAD_STEPS       LEATI_ROWS /* steps of a single row whose products x K are computed together */
+#define GATHER_ROWS       96  /* rows that are gathered over some steps for one product with the gradients */
+#define GATHER_ROWS_LARGE 192 /* the same for large weights, whose gradients do not stay in the L2 cache */
+#define OUTER_COLUMNS     96  /* columns of x or h at a time in a product with large gradients */
+/* depth at most of a chunk of large weights, whose panels of a tile stay in the caches for all rows */
+#define CHUNK_DEPTH (16 * LEATI_PANEL)
 /* bytes of the workspace from which the caches do not keep it until the backward pass */
 #define MIN_BYPASS_BYTES (32 << 20)
 
@@ -21,13 +25,12 @@ typedef struct rnn_block {
     int64_t rows, units, features, padded, panels; /* padded: padded units; panels: of one gate */
     int64_t slots, parts; /* slots: sums per step; parts: arrays of units that the workspace keeps per step */
     bool bypass_cache;    /* forward: the workspace is written with non-temporal stores */
-    /* forward: gates of a strip (panels, slots, z_rows, panel); backward: gradients (slots, panels, gathered, panel) */
+    /* forward: gates of a strip, with the strides below; backward: gradients (slots, panels, gathered, panel) */
     float *z;
-    /* 1: a strip is all panels of a single row; LEATI_ROWS: a strip is one panel of up to so many rows */
-    int64_t z_rows;
-    float *h, *c;  /* (rows, padded); backward: gradients that flow to the step before */
-    float *h_next; /* (rows, padded), forward */
-    float *update; /* (rows, padded), forward: the update gate of a GRU */
+    int64_t z_row, z_slot; /* forward: floats from one row of z to the next, from one slot to the next */
+    float *h, *c;          /* (rows, padded); backward: gradients that flow to the step before */
+    float *h_next;         /* (rows, padded), forward */
+    float *update;         /* (rows, padded), forward: the update gate of a GRU */
     /* (panels, gates, AHEAD_STEPS, panel), forward, single row: x K + b of some steps; or NULL */
     float *x_products;
     float *joined;   /* forward, single row, single step of an LSTM or SimpleRNN: x, then h; or NULL */
@@ -41,6 +44,7 @@ typedef struct rnn_block {
     float *x_before;      /* (gathered, features) */
     float *activated_c;   /* (rows, padded): g(c) of an LSTM */
     float *x_out;         /* (rows, padded features) */
+    float *columns;       /* (gathered, OUTER_COLUMNS), large: some columns of an operand */
     float *part;          /* (rows, max of padded units and features) */
 } rnn_block;
 
@@ -74,8 +78,10 @@ static float *next_floats(float *scratch, int64_t *used, int64_t count) {
     return taken;
 }
 
-static int64_t gathered_steps(const leati_rnn_shape *shape, int64_t rows) {
-    int64_t steps = rows < GATHER_ROWS ? GATHER_ROWS / rows : 1;
+static int64_t gathered_steps(const leati_rnn_job *job) {
+    const leati_rnn_shape *shape = job->shape;
+    int64_t most = job->large ? GATHER_ROWS_LARGE : GATHER_ROWS,
+            steps = job->rows < most ? most / job->rows : 1;
     return steps < shape->steps ? steps : shape->steps > 0 ? shape->steps : 1;
 }
 
@@ -91,15 +97,18 @@ static int64_t lay_out(rnn_block *b, const leati_rnn_job *job, bool backward) {
     b->slots = slots;
     b->parts = shape->kept / shape->units;
     b->panels = b->padded / LEATI_PANEL;
-    if (backward) b->gathered *= gathered_steps(shape, rows);
+    if (backward) b->gathered *= gathered_steps(job);
     b->bypass_cache =
         shape->batch * shape->steps * shape->kept >= MIN_BYPASS_BYTES / (int64_t)sizeof(float) &&
         b->units % LEATI_PANEL == 0 && (uintptr_t)job->workspace % sizeof(vf) == 0;
-    b->z_rows = rows == 1 ? 1 : LEATI_ROWS;
+    const bool single = rows == 1 && !job->large;
+    b->z_row = job->large ? slots * LEATI_PANEL : LEATI_PANEL;
+    b->z_slot = job->large || single ? LEATI_PANEL : LEATI_ROWS * LEATI_PANEL;
     b->z = next_floats(scratch, &used,
-                       slots * (backward    ? b->gathered * b->padded
-                                : rows == 1 ? b->padded
-                                            : LEATI_ROWS * LEATI_PANEL));
+                       slots * (backward     ? b->gathered * b->padded
+                                : job->large ? rows * LEATI_PANEL
+                                : single     ? b->padded
+                                             : LEATI_ROWS * LEATI_PANEL));
     b->h = next_floats(scratch, &used, rows * b->padded);
     b->c = next_floats(scratch, &used, rows * b->padded);
     b->v = next_floats(scratch, &used, b->gathered * b->padded);
@@ -109,7 +118,7 @@ static int64_t lay_out(rnn_block *b, const leati_rnn_job *job, bool backward) {
     if (!backward) {
         b->h_next = next_floats(scratch, &used, rows * b->padded);
         b->update = next_floats(scratch, &used, rows * b->padded);
-        if (rows == 1 && !job->x_mask && !job->h_mask) {
+        if (single && !job->x_mask && !job->h_mask) {
             float *prepared = next_floats(scratch, &used, b->features + b->units + 3);
             float *products = next_floats(scratch, &used, shape->gates * b->padded * AHEAD_STEPS);
             bool joins =
@@ -127,18 +136,14 @@ static int64_t lay_out(rnn_block *b, const leati_rnn_job *job, bool backward) {
     b->x_before = next_floats(scratch, &used, b->gathered * b->features);
     b->activated_c = next_floats(scratch, &used, rows * b->padded);
     b->x_out = next_floats(scratch, &used, rows * features);
+    if (job->large) b->columns = next_floats(scratch, &used, b->gathered * OUTER_COLUMNS);
     b->part = next_floats(scratch, &used, rows * (features > b->padded ? features : b->padded));
     return used;
 }
 
-static int64_t rnn_scratch(const leati_rnn_shape *shape, int64_t rows, bool masked_x, bool masked_h,
-                           bool backward) {
-    static const float present = 1; /* stands for a mask: only its presence counts here */
+static int64_t rnn_scratch(const leati_rnn_job *job, bool backward) {
     rnn_block b;
-    leati_rnn_job job = {.shape = shape, .rows = rows};
-    if (masked_x) job.x_mask = &present;
-    if (masked_h) job.h_mask = &present;
-    return lay_out(&b, &job, backward);
+    return lay_out(&b, job, backward);
 }
 
 /* ---- Packing ---- */
@@ -158,43 +163,75 @@ static int64_t least(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
 
-static void rnn_pack(const leati_rnn_shape *shape, const float *kernel, const float *recurrent,
-                     const float *bias, float *weights, float *packed_bias) {
-    int64_t units = shape->units, features = shape->features, depth = features + units;
-    int64_t width = shape->gates * units, padded = round_up(units);
-    for (int64_t u = 0; u < padded; u += LEATI_PANEL) {
-        size_t bytes = (size_t)least(LEATI_PANEL, units - u) * sizeof(float);
-        for (int64_t row = 0; row < depth; row++) {
-            const float *from = row < features ? kernel + row * width : recurrent + (row - features) * width;
-            for (int64_t gate = 0; gate < shape->gates; gate++, weights += LEATI_PANEL) {
-                memset(weights, 0, LEATI_PANEL * sizeof *weights);
-                memcpy(weights, from + gate * units + u, bytes);
-            }
+/* Returns the number of chunks, which are as even as possible, of large weights of `depth` rows. */
+LEATI_INLINE int64_t chunks_of(int64_t depth) {
+    return (depth + CHUNK_DEPTH - 1) / CHUNK_DEPTH;
+}
+
+/* Packs `rows` rows of a panel of units that begins at unit u; the next row of a gate lies row_stride further, the
+ * next gate gate_stride. */
+static void pack_unit_rows(const leati_rnn_shape *shape, const float *from, int64_t rows, int64_t u,
+                           float *to, int64_t row_stride, int64_t gate_stride) {
+    const size_t bytes = (size_t)least(LEATI_PANEL, shape->units - u) * sizeof(float);
+    for (int64_t row = 0; row < rows; row++, to += row_stride)
+        for (int64_t gate = 0; gate < shape->gates; gate++, from += shape->units) {
+            float *panel = to + gate * gate_stride;
+            memset(panel, 0, LEATI_PANEL * sizeof *panel);
+            memcpy(panel, from + u, bytes);
         }
-        for (int64_t slot = 0; slot < leati_rnn_slots(shape); slot++)
-            for (int64_t j = 0; j < LEATI_PANEL; j++) *packed_bias++ = bias_at(shape, bias, slot, u + j);
+}
+
+/* Packs `depth` rows of a panel of units in chunks. */
+static void pack_chunks(const leati_rnn_shape *shape, const float *from, int64_t depth, int64_t u,
+                        float *to) {
+    const int64_t chunks = chunks_of(depth), width = shape->gates * LEATI_PANEL;
+    for (int64_t i = 0; i < chunks; i++) {
+        const int64_t first = depth * i / chunks, rows = depth * (i + 1) / chunks - first;
+        pack_unit_rows(shape, from + first * shape->gates * shape->units, rows, u, to + first * width,
+                       LEATI_PANEL, rows * LEATI_PANEL);
     }
 }
 
-static void rnn_pack_transposed(const leati_rnn_shape *shape, const float *from, int64_t rows, float *to) {
-    int64_t units = shape->units, padded = round_up(units),
+static void rnn_pack(const leati_rnn_packing *p, int64_t unit_panel) {
+    const leati_rnn_shape *shape = p->shape;
+    const int64_t features = shape->features, units = shape->units, slots = leati_rnn_slots(shape);
+    const int64_t width = shape->gates * LEATI_PANEL, u = unit_panel * LEATI_PANEL;
+    float *kernel = p->weights + unit_panel * (features + units) * width,
+          *recurrent = kernel + features * width, *bias = p->packed_bias + unit_panel * slots * LEATI_PANEL;
+    if (p->large) {
+        pack_chunks(shape, p->kernel, features, u, kernel);
+        pack_chunks(shape, p->recurrent, units, u, recurrent);
+    } else {
+        pack_unit_rows(shape, p->kernel, features, u, kernel, width, LEATI_PANEL);
+        pack_unit_rows(shape, p->recurrent, units, u, recurrent, width, LEATI_PANEL);
+    }
+    for (int64_t slot = 0; slot < slots; slot++)
+        for (int64_t j = 0; j < LEATI_PANEL; j++) *bias++ = bias_at(shape, p->bias, slot, u + j);
+}
+
+static void rnn_pack_transposed(const leati_rnn_shape *shape, const float *from, int64_t rows, float *to,
+                                int64_t row_panel) {
+    int64_t units = shape->units, padded = round_up(units), first = row_panel * LEATI_PANEL,
             panel_floats = shape->gates * padded * LEATI_PANEL;
-    memset(to, 0, (size_t)(round_up(rows) / LEATI_PANEL * panel_floats) * sizeof *to);
+    to += row_panel * panel_floats;
+    memset(to, 0, (size_t)panel_floats * sizeof *to);
+    from += first * shape->gates * units;
     for (int64_t gate = 0; gate < shape->gates; gate++)
-        pack_transposed(from + gate * units, shape->gates * units, units, 0, rows,
+        pack_transposed(from + gate * units, shape->gates * units, units, 0, least(LEATI_PANEL, rows - first),
                         to + gate * padded * LEATI_PANEL, panel_floats);
 }
 
-/* Copies `rows` rows of packed weights, from first_row on, into (rows, gates units). */
-static void rnn_unpack(const leati_rnn_shape *shape, const float *packed, int64_t first_row, int64_t rows,
-                       float *to) {
-    int64_t units = shape->units, depth = shape->features + units;
-    for (int64_t u = 0; u < units; u += LEATI_PANEL) {
-        size_t bytes = (size_t)least(LEATI_PANEL, units - u) * sizeof(float);
-        const float *from = packed + (u * depth + first_row * LEATI_PANEL) * shape->gates;
-        for (int64_t row = 0; row < rows * shape->gates; row++, from += LEATI_PANEL)
-            memcpy(to + row * units + u, from, bytes);
-    }
+static void rnn_unpack(const leati_rnn_shape *shape, const float *packed, int64_t unit_panel, float *kernel,
+                       float *recurrent) {
+    const int64_t units = shape->units, u = unit_panel * LEATI_PANEL,
+                  kernel_rows = shape->features * shape->gates;
+    const size_t bytes = (size_t)least(LEATI_PANEL, units - u) * sizeof(float);
+    const float *from = packed + u * (shape->features + units) * shape->gates;
+    for (int64_t row = 0; kernel && row < kernel_rows; row++)
+        memcpy(kernel + row * units + u, from + row * LEATI_PANEL, bytes);
+    from += kernel_rows * LEATI_PANEL;
+    for (int64_t row = 0; recurrent && row < units * shape->gates; row++)
+        memcpy(recurrent + row * units + u, from + row * LEATI_PANEL, bytes);
 }
 
 /* ---- Rows ---- */
@@ -296,11 +333,47 @@ LEATI_INLINE const float *weights_of(const rnn_block *b, int64_t panel, int64_t 
 
 #include "backends/native/rnn/row_tmpl.h"
 
+/* Large weights: z = bias + v W, or z += v W where `add` is set, for a strip and a range of gates, chunk by chunk.  The
+ * rows of W begin with row first_row of the weights.  Each product prefetches the panels behind its own, which are
+ * used next. */
+static void add_chunks(const rnn_block *b, const strip *at, gate_range s, const operand *v, int64_t first_row,
+                       bool add) {
+    const int64_t chunks = chunks_of(v->depth), each = v->gate_stride ? 1 : s.to - s.from,
+                  panel = at->from / LEATI_PANEL;
+    for (int64_t i = 0; i < chunks; i++)
+        for (int64_t gate = s.from; gate < s.to; gate += each) {
+            const int64_t first = v->depth * i / chunks, depth = v->depth * (i + 1) / chunks - first,
+                          slot = s.slot + gate - s.from;
+            leati_product p = {.a = v->a + at->first * v->row_stride + gate * v->gate_stride + first,
+                               .b = weights_of(b, panel, first_row + first, 0) + gate * depth * LEATI_PANEL,
+                               .c = b->z + slot * b->z_slot,
+                               .rows = at->rows,
+                               .columns = each * LEATI_PANEL,
+                               .depth = depth,
+                               .a_row = v->row_stride,
+                               .a_depth = 1,
+                               .b_panel = depth * LEATI_PANEL,
+                               .c_row = b->z_row,
+                               .addend_row = b->z_row,
+                               .streams = true};
+            if (add || i > 0)
+                p.addend = p.c;
+            else
+                p.bias = bias_of(b, panel, slot);
+            multiply(&p);
+        }
+}
+
 /* z = bias + x K + h R for a strip and a range of gates; x or h may be NULL. */
 static void product(const rnn_block *b, int64_t step, const strip *at, gate_range s, const operand *x,
                     const operand *h) {
     bool separate = (x && x->gate_stride) || (h && h->gate_stride);
-    int64_t each = separate ? 1 : s.to - s.from, slots = b->slots, z_gate = b->z_rows * LEATI_PANEL;
+    int64_t each = separate ? 1 : s.to - s.from, slots = b->slots;
+    if (b->job->large) {
+        if (x) add_chunks(b, at, s, x, 0, false);
+        if (h && !(x && step == 0 && !b->job->h0)) add_chunks(b, at, s, h, b->features, x != NULL);
+        return;
+    }
     if (b->prepared) {
         narrow_product(b, s, x, h);
         return;
@@ -325,9 +398,9 @@ static void product(const rnn_block *b, int64_t step, const strip *at, gate_rang
                             .b_row = b->shape->gates * LEATI_PANEL,
                             .b_panel = LEATI_PANEL,
                             .start = bias_of(b, panel, slot),
-                            .c = b->z + ((u - at->from) / LEATI_PANEL * slots + slot) * z_gate,
+                            .c = b->z + ((u - at->from) / LEATI_PANEL * slots + slot) * b->z_slot,
                             .c_row = LEATI_PANEL,
-                            .c_panel = z_gate};
+                            .c_panel = b->z_slot};
             if (x)
                 in[t.count++] =
                     (leati_operand_part){x->a + gate * x->gate_stride, x->row_stride, 1, 0, x->depth, 1};
@@ -338,9 +411,40 @@ static void product(const rnn_block *b, int64_t step, const strip *at, gate_rang
         }
 }
 
+/* Computes the tile `t`, of one part of which b and c have adjacent panels, with all its rows and panels.  Large
+ * weights: a chunk of the depth at a time, and the panels of a chunk one after the other, so that the weights are
+ * read ahead of use. */
+static void part_product(const rnn_block *b, const leati_tile *t, int64_t rows, int64_t panels) {
+    if (!b->job->large) {
+        tile_all(*t, rows, panels);
+        return;
+    }
+    const leati_operand_part *in = t->parts;
+    const int64_t parts = in->chunks > 1 ? CHUNK_DEPTH / in->depth : 1;
+    for (int64_t first = 0; first < in->chunks; first += parts) {
+        leati_product p = {.a = in->a + first * in->chunk_stride,
+                           .b = t->b + first * in->depth * LEATI_PANEL,
+                           .addend = t->add || first > 0 ? t->c : NULL,
+                           .c = t->c,
+                           .rows = rows,
+                           .columns = panels * LEATI_PANEL,
+                           .depth = in->depth,
+                           .a_row = in->row_stride,
+                           .a_depth = in->depth_stride,
+                           .b_panel = t->b_panel,
+                           .c_row = t->c_row,
+                           .addend_row = t->c_row,
+                           .parts = least(parts, in->chunks - first),
+                           .a_part = in->chunk_stride,
+                           .streams = true};
+        multiply(&p);
+    }
+}
+
 /* Adds the gradient with respect to the weights of a range of gates, from row first_row on: the transposed operand
  * times z of the gathered steps. */
-static void add_outer(const rnn_block *b, gate_range s, const operand *v, int64_t rows, int64_t first_row) {
+static void add_outer_of(const rnn_block *b, gate_range s, const operand *v, int64_t rows,
+                         int64_t first_row) {
     int64_t depth = b->features + b->units, gates = b->shape->gates,
             each = v->gate_stride ? 1 : s.to - s.from;
     for (int64_t p = 0; p < b->panels; p++)
@@ -357,8 +461,28 @@ static void add_outer(const rnn_block *b, gate_range s, const operand *v, int64_
                             .c_row = gates * LEATI_PANEL,
                             .c_panel = LEATI_PANEL,
                             .add = 1};
-            tile_all(t, v->depth, each);
+            part_product(b, &t, v->depth, each);
         }
+}
+
+/* Calls add_outer_of(): for large weights with copies of some columns of the operand, whose rows may otherwise lie so
+ * that they share a few sets of the L1 cache. */
+static void add_outer(const rnn_block *b, gate_range s, const operand *v, int64_t rows, int64_t first_row) {
+    if (!b->job->large) {
+        add_outer_of(b, s, v, rows, first_row);
+        return;
+    }
+    for (int64_t column = 0; column < v->depth; column += OUTER_COLUMNS) {
+        int64_t columns = least(OUTER_COLUMNS, v->depth - column);
+        for (int64_t gate = s.from, each = v->gate_stride ? 1 : s.to - s.from; gate < s.to; gate += each) {
+            const float *from = v->a + gate * v->gate_stride + column;
+            for (int64_t r = 0; r < rows; r++)
+                memcpy(b->columns + r * OUTER_COLUMNS, from + r * v->row_stride,
+                       (size_t)columns * sizeof *from);
+            add_outer_of(b, (gate_range){gate, gate + each, s.slot + gate - s.from},
+                         &(operand){b->columns, OUTER_COLUMNS, columns, 0}, rows, first_row + column);
+        }
+    }
 }
 
 static void add_bias_gradient(const rnn_block *b, int64_t rows) {
@@ -403,13 +527,13 @@ static void through_weights(const rnn_block *b, gate_range s, target w, bool add
                     .c_panel = LEATI_PANEL,
                     .add = add && !w.mask};
     if (!w.mask) {
-        tile_all(t, b->rows, panels);
+        part_product(b, &t, b->rows, panels);
         return;
     }
     z.chunks = b->panels;
     if (!add) memset(w.to, 0, (size_t)(b->rows * to_width) * sizeof *w.to);
     for (int64_t gate = s.from; gate < s.to; gate++) {
-        tile_all(t, b->rows, panels);
+        part_product(b, &t, b->rows, panels);
         for (int64_t r = 0; r < b->rows; r++) {
             const float *factor = w.mask + (gate * b->shape->batch + b->job->first + r) * w.width;
             for (int64_t j = 0; j < w.width; j++)
@@ -427,11 +551,11 @@ static void through_weights(const rnn_block *b, gate_range s, target w, bool add
 /* Runs `forward` on the strips of a step, panel by panel: a panel's weights stay in the L1 cache for all rows. */
 static void forward_strips(const rnn_block *b, int64_t step, cell_forward forward, const operand *x,
                            const operand *h) {
-    if (b->rows == 1) {
+    if (b->rows == 1 && !b->job->large) {
         forward(b, step, &(strip){0, b->units, 0, 1}, x, h);
         return;
     }
-    int64_t groups = (b->rows + LEATI_ROWS - 1) / LEATI_ROWS;
+    int64_t groups = b->job->large ? 1 : (b->rows + LEATI_ROWS - 1) / LEATI_ROWS;
     for (int64_t u = 0; u < b->units; u += LEATI_PANEL)
         for (int64_t i = 0; i < groups; i++) { /* 32 rows are 6 6 5 5 5 5, not 6 6 6 6 6 2 */
             int64_t first = b->rows * i / groups, last = b->rows * (i + 1) / groups;

@@ -22,6 +22,7 @@ typedef struct leati_depthwise_bwd leati_depthwise_bwd;
 typedef struct leati_group_norm_job leati_group_norm_job;
 typedef struct leati_batch_norm_job leati_batch_norm_job;
 typedef struct leati_rnn_job leati_rnn_job;
+typedef struct leati_rnn_packing leati_rnn_packing;
 typedef struct leati_attention_job leati_attention_job;
 typedef struct leati_narrow_job leati_narrow_job; /* narrow/narrow.h */
 
@@ -78,17 +79,17 @@ typedef struct leati_native_isa {
     void (*group_norm_forward)(const leati_group_norm_job *job, int64_t first, int64_t last);
     void (*group_norm_backward)(const leati_group_norm_job *job, int64_t first, int64_t last);
 
-    /* Returns the floats of scratch for a block of at most `rows` samples; masked_x, masked_h: x or h has dropout. */
-    int64_t (*rnn_scratch)(const leati_rnn_shape *shape, int64_t rows, bool masked_x, bool masked_h,
-                           bool backward);
-    /* Packs kernel and recurrent kernel into weights and bias as leati_rnn_packed describes; bias may be NULL. */
-    void (*rnn_pack)(const leati_rnn_shape *shape, const float *kernel, const float *recurrent,
-                     const float *bias, float *weights, float *packed_bias);
-    /* Packs (rows, gates units) into its transpose (padded rows / panel, gates padded units, panel). */
-    void (*rnn_pack_transposed)(const leati_rnn_shape *shape, const float *from, int64_t rows, float *to);
-    /* Copies the rows from first_row on of packed weights into (rows, gates units). */
-    void (*rnn_unpack)(const leati_rnn_shape *shape, const float *packed, int64_t first_row, int64_t rows,
-                       float *to);
+    /* Returns the floats of scratch for the job's block; of its masks only their presence counts. */
+    int64_t (*rnn_scratch)(const leati_rnn_job *job, bool backward);
+    /* Packs one panel of units of kernel, recurrent kernel and bias. */
+    void (*rnn_pack)(const leati_rnn_packing *packing, int64_t unit_panel);
+    /* Packs (rows, gates units) into one panel of its transpose (padded rows / panel, gates padded units, panel). */
+    void (*rnn_pack_transposed)(const leati_rnn_shape *shape, const float *from, int64_t rows, float *to,
+                                int64_t row_panel);
+    /* Copies one panel of units of packed gradients into kernel and recurrent, (rows, gates units); either may
+     * be NULL. */
+    void (*rnn_unpack)(const leati_rnn_shape *shape, const float *packed, int64_t unit_panel, float *kernel,
+                       float *recurrent);
     void (*rnn_forward)(const leati_rnn_job *job);
     void (*rnn_backward)(const leati_rnn_job *job);
 
