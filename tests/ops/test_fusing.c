@@ -227,6 +227,16 @@ static void few_filters(bench *b) {
     }
 }
 
+/* Groups of 2, 4 and 8 channels. */
+static void grouped(bench *b) {
+    leati_value x = input(b, SHAPE(2, 5, 21, 32));
+    for (int width = 2; width <= 8; width *= 2) {
+        leati_value y = relu(b, apply_norm(b, convolve(b, x, 32, 3, 32 / width, width != 4), true, true));
+        y = leati_add(b->graph, convolve(b, y, 32, 5, 32 / width, true), x);
+        keep(b, leati_function_of(b->graph, y, LEATI_FN_TANH));
+    }
+}
+
 static void odd_channels(bench *b) {
     leati_value x = input(b, SHAPE(2, 5, 7, 3));
     leati_value y = relu(b, apply_norm(b, convolve(b, x, 5, 3, 1, true), true, true));
@@ -404,6 +414,7 @@ static const net nets[] = {
     {"bottleneck", bottleneck, {"conv+norm+relu", "conv+norm+add"}, {1, 1}},
     {"depthwise chains", depthwise_chains, {NULL}, {0}},
     {"few filters", few_filters, {"conv+norm+relu", "conv+add+tanh"}, {4, 4}},
+    {"grouped", grouped, {"conv+norm+relu", "conv+add+tanh"}, {3, 3}},
     {"odd channels", odd_channels, {NULL}, {0}},
     {"products", products, {"matmul+sigmoid", "matmul+add+relu"}, {1, 1}},
     {"normalized products",

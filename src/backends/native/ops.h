@@ -28,8 +28,11 @@
     X(MATMUL, matmul)                                                                                        \
     X(MATMUL, dense)                                                                                         \
     X(CONV, conv_few_filters)                                                                                \
+    X(CONV, conv_grouped)                                                                                    \
     X(CONV, conv)                                                                                            \
+    X(CONV_BWD_DATA, conv_bwd_data_grouped)                                                                  \
     X(CONV_BWD_DATA, conv_bwd_data)                                                                          \
+    X(CONV_BWD_WEIGHTS, conv_bwd_weights_grouped)                                                            \
     X(CONV_BWD_WEIGHTS, conv_bwd_weights)                                                                    \
     X(REDUCE, reduce)                                                                                        \
     X(SOFTMAX, softmax)                                                                                      \

@@ -35,17 +35,23 @@ static void transpose_stripe(void *of, int64_t task, int member) {
         s->isa->transpose_square(transposed + f * channels, channels, from + f, filters);
 }
 
+/* Returns the floats of the weights that packing changes before it packs them. */
+static size_t changed_floats(const leati_conv_state *s) {
+    const leati_geometry *g = &s->g;
+    return s->norm || s->transposed ? leati_conv_line(g->taps * g->channels / g->groups * g->filters) : 0;
+}
+
 leati_conv_run leati_conv_start(const leati_conv_state *s, const leati_kernel *kernel, void *const *args,
                                 const leati_run *run, leati_thread_pool_work pack, int64_t tasks) {
     float *changed = run->scratch, *packed = run->pack;
-    size_t weights = s->norm || s->transposed ? leati_conv_line(s->g.taps * s->g.channels * s->g.filters) : 0;
+    size_t weights = changed_floats(s);
     size_t folded = s->norm ? leati_conv_line(s->g.filters) : 0;
     if (!packed)
         packed = (float *)run->scratch + (kernel->scratch_bytes - kernel->pack_bytes) / sizeof(float);
     if (!run->pack || !run->packed) {
         if (s->norm)
             leati_fold_norm(args + s->post, s->epsilon, args[1], s->bias >= 0 ? args[s->bias] : NULL,
-                            s->g.taps * s->g.channels, s->g.filters, changed, packed);
+                            s->g.taps * s->g.channels / s->g.groups, s->g.filters, changed, packed);
         leati_conv_packing p = {.s = s, .weights = args[1], .packed = changed};
         if (s->transposed)
             leati_thread_pool_share(run->pool, s->threads, s->g.taps * (s->g.filters / s->isa->lanes),
@@ -68,8 +74,7 @@ leati_conv_run leati_conv_start(const leati_conv_state *s, const leati_kernel *k
 
 /* ---- What all have in common ---- */
 
-/* Changes the geometry of a gradient to that of the convolution that computes it. */
-static void transpose_geometry(leati_geometry *g) {
+void leati_conv_transpose_geometry(leati_geometry *g) {
     leati_geometry f = *g;
     g->channels = f.filters;
     g->filters = f.channels;
@@ -97,6 +102,11 @@ static bool has_padding(const leati_geometry *g) {
     return false;
 }
 
+/* True for dilation, for which oneDNN 2.6 has kernels only with AVX-512. */
+static bool has_gaps(const leati_geometry *g) {
+    return g->dilation[0] > 1 || g->dilation[1] > 1 || g->dilation[2] > 1;
+}
+
 bool leati_conv_is_flat(const leati_geometry *g) {
     return g->taps == 1 && !has_padding(g) && !leati_conv_has_steps(g);
 }
@@ -121,7 +131,7 @@ static const char *reason_against(const leati_geometry *g, const leati_native_is
         return "channels or filters that do not fill whole vectors";
     if (prefer_onednn && g->taps * g->channels < (leati_conv_is_flat(g) ? FEW_CHANNELS : 32))
         return "too few channels and taps";
-    if (prefer_onednn && !winograd && isa->lanes >= 8 && g->taps > 1)
+    if (prefer_onednn && !winograd && isa->lanes >= 8 && g->taps > 1 && !(isa->lanes == 8 && has_gaps(g)))
         return "a window that oneDNN has a kernel for";
     if (g->out_pixels == 0) return "an empty tensor";
     if (transposed && leati_conv_has_steps(g) && (g->taps > 1 || has_padding(g)))
@@ -169,7 +179,7 @@ leat_status leati_conv_begin(leati_conv_state **out, const leati_task *task, boo
     *out = NULL;
     LEATI_TRY(leati_conv_geometry(&g, task->op, task->attrs, task->inputs, err));
     int64_t sums = g.out_pixels;
-    if (transposed) transpose_geometry(&g);
+    if (transposed) leati_conv_transpose_geometry(&g);
     bool prefer_onednn = LEATI_NATIVE_PREFERS_ONEDNN && !task->measured && !leati_conv_is_dense(&g);
     const char *reason = fits(task) ? reason_against(&g, isa, transposed, winograd, prefer_onednn)
                                     : "an unsupported mix of bfloat16 and float32";
@@ -217,7 +227,7 @@ leati_conv_area leati_conv_area_of(const leati_conv_state *s, int64_t task) {
 
 void leati_conv_memory(leati_conv_state *s, leati_kernel *kernel, size_t floats) {
     const char *algorithm = leati_winograd_name(&s->g, s->size);
-    size_t weights = s->norm || s->transposed ? leati_conv_line(s->g.taps * s->g.channels * s->g.filters) : 0;
+    size_t weights = changed_floats(s);
     s->buffer = leati_conv_line((int64_t)s->buffer);
     kernel->pack_bytes =
         (leati_conv_line((int64_t)floats) + (s->norm ? leati_conv_line(s->g.filters) : 0)) * sizeof(float);

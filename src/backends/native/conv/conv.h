@@ -85,6 +85,9 @@ typedef struct leati_conv_image {
 void leati_conv_gather(const leati_conv_image *image, int64_t tap, int64_t first, int64_t count, int64_t from,
                        int64_t width, float *to, int64_t to_row);
 
+/* Changes the geometry of a gradient with respect to the source to that of the convolution that computes it. */
+void leati_conv_transpose_geometry(leati_geometry *g);
+
 static inline bool leati_conv_is_bf16(const leati_desc *desc) {
     return desc->rank >= 0 && desc->dtype == LEATI_BF16;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Arguments of the convolution kernels that exist once per instruction set (winograd_tmpl.h, few_filters_tmpl.h,
- * depthwise_forward_tmpl.h, depthwise_tmpl.h). */
+ * grouped_tmpl.h, depthwise_forward_tmpl.h, depthwise_tmpl.h). */
 #ifndef LEATI_BACKENDS_NATIVE_CONV_JOBS_H
 #define LEATI_BACKENDS_NATIVE_CONV_JOBS_H
 
@@ -88,6 +88,26 @@ typedef struct leati_few_filters {
     float *dst;
     int64_t first_row, last_row;
 } leati_few_filters;
+
+/* The rows first_row to last_row - 1 of a convolution whose groups have a few channels and as many filters, numbered
+ * over all samples; of these the filters first_filter to last_filter - 1, whole vectors.  The weights of a vector of
+ * filters, (taps, channels of a group, lanes), lie together. */
+typedef struct leati_grouped {
+    const leati_geometry *g;
+    const float *src, *packed, *bias, *addend; /* bias and addend may be NULL */
+    const leati_eltwise *f;                    /* may be NULL */
+    float *dst;
+    int64_t first_row, last_row, first_filter, last_filter;
+} leati_grouped;
+
+/* Adds what these rows give to the gradients with respect to weights and bias of such a convolution. */
+typedef struct leati_grouped_bwd {
+    const leati_geometry *g;
+    const float *src, *diff_dst;
+    float *sums; /* (taps, channels of a group, filters) */
+    float *bias; /* (filters); may be NULL */
+    int64_t first_row, last_row;
+} leati_grouped_bwd;
 
 /* The rows first_row to last_row - 1 of a depthwise convolution with one filter per channel, numbered over all samples;
  * of these the vectors first_vector to last_vector - 1 of each pixel. */

@@ -8,6 +8,7 @@
 #include "backends/native/conv/depthwise_forward_tmpl.h"
 #include "backends/native/conv/depthwise_tmpl.h"
 #include "backends/native/conv/few_filters_tmpl.h"
+#include "backends/native/conv/grouped_tmpl.h"
 #include "backends/native/elementwise/gather_tmpl.h"
 #include "backends/native/norm/group_norm_tmpl.h"
 #include "backends/native/elementwise/loops_tmpl.h"
@@ -79,6 +80,8 @@ const leati_native_isa LEATI_ISA = {
     .group_norm_forward = group_norm_forward,
     .group_norm_backward = group_norm_backward,
     .few_filters_forward = few_filters_forward,
+    .grouped_forward = grouped_forward,
+    .grouped_bwd_weights = grouped_bwd_weights,
     .depthwise_pack = depthwise_pack,
     .depthwise_forward = depthwise_forward,
     .depthwise_bwd_data = depthwise_bwd_data,

@@ -17,6 +17,8 @@ typedef struct leati_rows_job leati_rows_job;
 typedef struct leati_winograd leati_winograd;
 typedef struct leati_winograd_weights leati_winograd_weights;
 typedef struct leati_few_filters leati_few_filters;
+typedef struct leati_grouped leati_grouped;
+typedef struct leati_grouped_bwd leati_grouped_bwd;
 typedef struct leati_depthwise leati_depthwise;
 typedef struct leati_depthwise_bwd leati_depthwise_bwd;
 typedef struct leati_group_norm_job leati_group_norm_job;
@@ -63,6 +65,8 @@ typedef struct leati_native_isa {
     void (*winograd_weights)(const leati_winograd_weights *job);
     void (*winograd_weights_back)(const leati_winograd_weights *job);
     void (*few_filters_forward)(const leati_few_filters *job);
+    void (*grouped_forward)(const leati_grouped *job);
+    void (*grouped_bwd_weights)(const leati_grouped_bwd *job);
     /* Packs weights (taps, channels) times scale (channels), and bias (channels): for each vector of channels taps + 1
      * vectors. */
     void (*depthwise_pack)(const leati_geometry *g, const float *weights, const float *scale,
