@@ -102,7 +102,7 @@ def products():
     """Products of matrices."""
     one("matmul", lambda x, y: x @ y, (4, 3), (3, 2))
     one("matmul_constant", lambda x: ops.matmul(x, np.array([[1.0, 2.0], [0.0, -1.0], [0.5, 0.25]], "float32")), (4, 3))
-    one("matmul_vector", lambda x, y: [ops.matmul(x, ops.expand_dims(y, -1))[..., 0], ops.dot(x, np.ones(3, "float32"))],
+    one("matmul_vector", lambda x, y: [ops.matmul(x, ops.expand_dims(y, -1))[..., 0] / 8, ops.dot(x, np.ones(3, "float32"))],
         (4, 3), (3,))
     one("matmul_heads", lambda x, y: ops.matmul(x, ops.transpose(y, (0, 1, 3, 2))), (2, 4, 3), (1, 5, 3))
     one("einsum", lambda x, y: [ops.einsum("bij,bjk->bik", x, y), ops.einsum("bij,bjk->bi", x, y),
