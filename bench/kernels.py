@@ -21,10 +21,10 @@ ONEDNN = {"base": "SSE41", "avx2": "AVX2", "avx512": "AVX512_CORE"}  # leat rest
 REASONS = [
     (r"^conv 28x28x1 .*bwd_data", "The gradient of a first convolution by its input: no training step computes it."),
     (r"^conv 28x28x1", "One input channel: a result has 9 products, too few to hide its load and its store."),
-    (r"^conv depthwise.* by 2", "Two filters per channel: no kernel is made for it, and oneDNN computes a group at a time."),
+    (r"^conv depthwise.* by 2", "Each vector of the source is spread over the lanes of its filters before it is used."),
     (r"^conv depthwise", "A product needs a load of its own, since no two results share an input and a weight: loads are the limit, "
      "not products."),
-    (r"^conv .*groups", "A group's channels fill only a part of a vector."),
+    (r"^conv .*groups", "A group's channels fill only a part of a vector, and are spread over it before they are used."),
     (r"^conv 1x1 .*bwd_weights", "The sums over all pixels are made in parts, which are added up."),
     (r"^conv causal", "Two taps of 64 channels: a tile is too small to hide its loads."),
     (r"^conv three axes.*bwd_weights", "27 products per weight with 16 channels: a tile is too small to hide its loads."),

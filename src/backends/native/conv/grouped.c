@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolutions whose groups have 2, 4 or 8 channels and as many filters (ResNeXt), and their gradients: bias, folded
- * normalization, addition and function are fused.  Threads share the rows of all samples, and the filters where the
- * rows are few.  Room: backends/native. */
+/* Convolutions whose groups have a few channels and filters, and their gradients: 2, 4 or 8 channels and as many
+ * filters (ResNeXt), or one channel and 2, 4 or 8 filters (depthwise with a multiplier).  Bias, folded normalization,
+ * addition and function are fused.  Threads share the rows of all samples, and the filters where the rows are few.
+ * Room: backends/native. */
 #include <stdio.h>
 #include <string.h>
 
@@ -16,8 +17,17 @@ enum {
     SHARE_ROWS = 16 /* rows of a share at least */
 };
 
-static int64_t width_of(const leati_geometry *g) {
+/* Returns the channels of a group, and its filters. */
+static int64_t channels_of(const leati_geometry *g) {
     return g->channels / g->groups;
+}
+static int64_t filters_of(const leati_geometry *g) {
+    return g->filters / g->groups;
+}
+
+/* Returns the number of weights. */
+static int64_t weights_of(const leati_geometry *g) {
+    return g->taps * channels_of(g) * g->filters;
 }
 
 /* ---- Forward, and the gradient with respect to the source ---- */
@@ -44,7 +54,7 @@ static void compute(void *of, int64_t task, int member) {
 static void pack(void *of, int64_t vector, int member) {
     const leati_conv_packing *p = of;
     const leati_geometry *g = &p->s->g;
-    const int64_t lanes = p->s->isa->lanes, rows = g->taps * width_of(g);
+    const int64_t lanes = p->s->isa->lanes, rows = g->taps * channels_of(g);
     float *to = p->packed + vector * rows * lanes;
     (void)member;
     for (int64_t k = 0; k < rows; k++)
@@ -56,14 +66,15 @@ static void pack(void *of, int64_t vector, int member) {
 static void pack_transposed(void *of, int64_t vector, int member) {
     const leati_conv_packing *p = of;
     const leati_geometry *g = &p->s->g;
-    const int64_t lanes = p->s->isa->lanes, width = width_of(g);
-    float *to = p->packed + vector * g->taps * width * lanes;
+    const int64_t lanes = p->s->isa->lanes, channels = channels_of(g), filters = filters_of(g);
+    float *to = p->packed + vector * g->taps * channels * lanes;
     (void)member;
     for (int64_t tap = 0; tap < g->taps; tap++)
-        for (int64_t i = 0; i < width; i++, to += lanes)
+        for (int64_t i = 0; i < channels; i++, to += lanes)
             for (int64_t l = 0; l < lanes; l++) {
-                const int64_t filter = vector * lanes + l, row = (g->taps - 1 - tap) * width + filter % width;
-                to[l] = p->weights[row * g->channels + filter / width * width + i];
+                const int64_t filter = vector * lanes + l,
+                              row = (g->taps - 1 - tap) * filters + filter % filters;
+                to[l] = p->weights[row * g->channels + filter / filters * channels + i];
             }
 }
 
@@ -87,23 +98,25 @@ static leat_status run_bwd_data(const leati_kernel *kernel, void *const *args, c
     return LEAT_OK;
 }
 
-/* True for the groups that grouped_tmpl.h computes: with vectors of 4 lanes a group fills one. */
-static bool fits(const leati_geometry *g, int64_t lanes) {
-    const int64_t width = width_of(g);
-    if (g->filters != g->channels) return false;
-    return lanes == 4 ? width == 4 : (width == 2 || width == 4 || width == 8) && width < lanes;
+static bool is_few(int64_t number) {
+    return number == 2 || number == 4 || number == 8;
 }
 
 /* Returns why the convolution, or its gradient, is declined, or NULL. */
 static const char *reason_against(const leati_geometry *g, int64_t lanes) {
+    const int64_t channels = channels_of(g), filters = filters_of(g);
     if (g->groups == 1) return "not a grouped convolution";
-    if (!fits(g, lanes)) return "groups that have not a few channels and as many filters";
-    if (g->filters % lanes) return "filters that do not fill whole vectors";
+    const bool same =
+        channels == filters && (lanes == 4 ? channels == 4 : is_few(channels) && channels < lanes);
+    if (!same && !(channels == 1 && is_few(filters)) && !(filters == 1 && is_few(channels)))
+        return "groups that have not a few channels and filters";
+    if (channels > lanes || filters > lanes || g->filters % lanes)
+        return "filters that do not fill whole vectors";
     return g->out_pixels == 0 ? "an empty tensor" : NULL;
 }
 
 static double operations_of(const leati_geometry *g) {
-    return 4.0 * (double)g->out_pixels * (double)(g->taps * width_of(g) * g->filters);
+    return 4.0 * (double)g->out_pixels * (double)weights_of(g);
 }
 
 static void share(leati_conv_state *s) {
@@ -127,12 +140,12 @@ leat_status leati_native_conv_grouped(const leati_task *task, leati_kernel *kern
     }
     LEATI_TRY(leati_conv_make(&s, task, &g, operations_of(&g), kernel, err));
     share(s);
-    leati_conv_memory(s, kernel, (size_t)(g.taps * width_of(&g) * g.filters));
+    leati_conv_memory(s, kernel, (size_t)weights_of(&g));
     kernel->run = run_forward;
     name(s->isa, kernel);
     snprintf(kernel->layout, sizeof kernel->layout, "nhwc weights vectors of %d filters", (int)s->isa->lanes);
     snprintf(kernel->pack_key, sizeof kernel->pack_key, "native grouped %s %lldx%lld%s%.9g", s->isa->name,
-             (long long)width_of(&g), (long long)g.filters, s->norm ? " norm " : " ",
+             (long long)channels_of(&g), (long long)g.filters, s->norm ? " norm " : " ",
              (double)(s->norm ? s->epsilon : 0));
     return LEAT_OK;
 }
@@ -142,17 +155,18 @@ leat_status leati_native_conv_bwd_data_grouped(const leati_task *task, leati_ker
     leati_geometry g;
     leati_conv_state *s = NULL;
     LEATI_TRY(leati_conv_geometry(&g, task->op, task->attrs, task->inputs, err));
-    const char *reason = reason_against(&g, leati_native_isa_of()->lanes);
-    if (!reason && leati_conv_has_steps(&g)) reason = "a gradient of a convolution with strides";
+    const double operations = operations_of(&g);
+    const bool steps = leati_conv_has_steps(&g);
+    leati_conv_transpose_geometry(&g);
+    const char *reason =
+        steps ? "a gradient of a convolution with strides" : reason_against(&g, leati_native_isa_of()->lanes);
     if (reason) {
         snprintf(why, LEATI_REASON_BYTES, "%s", reason);
         return LEAT_OK;
     }
-    const double operations = operations_of(&g);
-    leati_conv_transpose_geometry(&g);
     LEATI_TRY(leati_conv_make(&s, task, &g, operations, kernel, err));
     share(s);
-    kernel->scratch_bytes = leati_conv_line(g.taps * width_of(&g) * g.filters) * sizeof(float);
+    kernel->scratch_bytes = leati_conv_line(weights_of(&g)) * sizeof(float);
     kernel->run = run_bwd_data;
     name(s->isa, kernel);
     return LEAT_OK;
@@ -166,10 +180,6 @@ typedef struct weights_run {
     float *diff_weights, *diff_bias; /* diff_bias may be NULL */
     float *sums; /* weights and bias of each share but the first, whose sums are the results */
 } weights_run;
-
-static int64_t weights_of(const leati_geometry *g) {
-    return g->taps * width_of(g) * g->filters;
-}
 
 /* Computes the sums of one share of the rows. */
 static void add_share(void *of, int64_t share, int member) {
@@ -215,8 +225,9 @@ leat_status leati_native_conv_bwd_weights_grouped(const leati_task *task, leati_
     leati_geometry g;
     leati_conv_state *s = NULL;
     LEATI_TRY(leati_conv_geometry(&g, task->op, task->attrs, task->inputs, err));
-    const char *reason = task->unused & 1 ? "only the gradient with respect to the bias is needed"
-                                          : reason_against(&g, leati_native_isa_of()->lanes);
+    const char *reason = reason_against(&g, leati_native_isa_of()->lanes);
+    if (task->unused & 1) reason = "only the gradient with respect to the bias is needed";
+    if (channels_of(&g) > filters_of(&g)) reason = "groups of one filter of several channels";
     if (reason) {
         snprintf(why, LEATI_REASON_BYTES, "%s", reason);
         return LEAT_OK;

@@ -89,8 +89,8 @@ typedef struct leati_few_filters {
     int64_t first_row, last_row;
 } leati_few_filters;
 
-/* The rows first_row to last_row - 1 of a convolution whose groups have a few channels and as many filters, numbered
- * over all samples; of these the filters first_filter to last_filter - 1, whole vectors.  The weights of a vector of
+/* The rows first_row to last_row - 1 of a convolution whose groups have a few channels and filters, numbered over all
+ * samples; of these the filters first_filter to last_filter - 1, whole vectors.  The weights of a vector of
  * filters, (taps, channels of a group, lanes), lie together. */
 typedef struct leati_grouped {
     const leati_geometry *g;
