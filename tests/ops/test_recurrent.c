@@ -236,17 +236,21 @@ static void test_rnn_far(void **state) {
     check_rnn(&far, LEATI_CELL_LSTM, 0, &rng);
 }
 
-/* The weights are so large that products read them ahead of use, in chunks. */
+/* The weights are so large that products read them ahead of use, in chunks, or that threads share the units of a
+ * sample. */
 static void test_rnn_large(void **state) {
-    static const rnn_case large[] = {{"large", 17, 3, 530, 260, true, false, false, false, true, TANH,
-                                      SIGMOID},
-                                     {"large, with states and masks", 18, 2, 530, 260, true, true, true, true,
-                                      false, TANH, HARD_SIGMOID}};
+    static const rnn_case large[] = {
+        {"large", 17, 3, 530, 260, true, false, false, false, true, TANH, SIGMOID},
+        {"large, with states and masks", 18, 2, 530, 260, true, true, true, true, false, TANH, HARD_SIGMOID},
+        {"large, of a sample", 1, 3, 5, 370, true, false, false, false, true, TANH, SIGMOID},
+        {"large, many steps of a sample", 1, 8, 5, 370, true, false, false, false, true, TANH, SIGMOID}};
     leat_rng rng = leat_rng_for(4, 0, 2);
     (void)state;
     for (size_t i = 0; i < sizeof large / sizeof large[0]; i++)
         for (int cell = 0; cell < LEATI_CELL_COUNT; cell++)
-            check_rnn(&large[i], (leati_cell)cell, i == 1 ? WITH_STEPS : 0, &rng);
+            if (large[i].steps < 8 ||
+                cell != LEATI_CELL_SIMPLE) /* whose rounding errors grow with each step */
+                check_rnn(&large[i], (leati_cell)cell, i == 1 ? WITH_STEPS : 0, &rng);
 }
 
 static void test_rnn(void **state) {

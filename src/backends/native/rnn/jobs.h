@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "backends/native/narrow/narrow.h"
+#include "base/threads/thread_pool.h"
 #include "engine/op_semantics/geometry.h"
 
 /* The weights of a recurrent cell, packed into panels.  The units of every gate are padded with zeros to whole
@@ -47,7 +48,10 @@ typedef struct leati_rnn_job {
     int64_t first, rows; /* samples */
     bool large; /* the weights do not fit in the L2 cache: products read them in long runs, ahead of use */
     uint64_t run_number; /* leati_run.run_number; used if the block has a single sample */
-    float *scratch;      /* as many floats as rnn_scratch() returns */
+    /* Threads of the pool that share the units of a single sample in each step; 1: the caller computes all. */
+    leati_thread_pool *pool;
+    int unit_threads;
+    float *scratch; /* as many floats as rnn_scratch() returns */
     const float *x, *h0, *c0, *x_mask, *h_mask, *steps;
     /* sequence and workspace are inputs of the backward pass */
     float *sequence, *h_last, *c_last, *workspace;

@@ -22,6 +22,8 @@
 #define LARGE_BYTES (3 << 18)
 /* rows of a batch at least for that: with fewer, one pass over the weights is bound by reading them */
 #define LARGE_ROWS 4
+/* bytes of the recurrent weights from which threads share the units of a single sample in each step */
+#define UNIT_SHARED_BYTES (1 << 19)
 /* floats that are packed or added up from which several threads do it */
 #define MIN_SHARED_FLOATS 65536
 
@@ -29,6 +31,7 @@ typedef struct rnn_state {
     leati_rnn_shape shape;
     const leati_native_isa *isa;
     int inputs, threads;
+    int unit_threads; /* that share the units of a single sample */
     bool large;
     int64_t block_rows, blocks;
     int64_t padded_units, padded_features;
@@ -71,6 +74,7 @@ static int64_t scratch_of(const rnn_state *s, const leati_task *task, bool backw
     static const float present = 1; /* stands for a mask */
     leati_rnn_job job = {.shape = &s->shape,
                          .large = s->large,
+                         .unit_threads = s->unit_threads,
                          .x_mask = has(task, LEATI_RNN_X_MASK) ? &present : NULL,
                          .h_mask = has(task, LEATI_RNN_H_MASK) ? &present : NULL};
     int64_t max_floats = 0, last = s->shape.batch - (s->blocks - 1) * s->block_rows;
@@ -114,6 +118,9 @@ static leat_status prepare(const leati_task *task, leati_kernel *kernel, bool ba
     s->large = s->bias * (int64_t)sizeof(float) >= LARGE_BYTES && s->shape.batch >= LARGE_ROWS &&
                !task->weights_format;
     choose_blocks(s, task->threads);
+    const int64_t recurrent = s->shape.units * gates * (int64_t)sizeof(float);
+    s->unit_threads =
+        s->shape.batch == 1 && s->shape.steps > 1 && recurrent >= UNIT_SHARED_BYTES ? task->threads : 1;
     int64_t weights = leati_round_up(s->bias + leati_rnn_slots(&s->shape) * s->padded_units, 16);
     s->block_scratch = scratch_of(s, task, backward);
     if (backward) {
@@ -266,6 +273,8 @@ static leat_status run_forward(const leati_kernel *kernel, void *const *args, co
     (void)err;
     void *const *out = args + s->inputs;
     job.run_number = run->run_number;
+    job.pool = run->pool;
+    job.unit_threads = s->unit_threads;
     job.packed = (leati_rnn_packed){.weights = packed, .bias = packed + s->bias};
     if (s->narrow.format) {
         float *wide = scratch + s->threads * s->block_scratch;

@@ -118,7 +118,7 @@ LEATI_INLINE void do_nothing(const rnn_block *b, const position *at, functions_k
 LEATI_INLINE void forward_positions(const rnn_block *b, int64_t step, const strip *s, functions_kind kind,
                                     position_function mix, position_function idle) {
     position at = {.step = step, .slot = b->z_slot, .bypass_cache = b->bypass_cache};
-    float *z = b->z;
+    float *z = b->x_products ? b->z + s->from / LEATI_PANEL * b->slots * at.slot : b->z;
     for (int64_t from = s->from; from < s->to; from += LEATI_PANEL, z += b->slots * at.slot) {
         float *kept = b->job->workspace ? kept_at(b, step, s->first, from) : NULL;
         at.width = kept_width(b, from);
@@ -310,7 +310,7 @@ LEATI_INLINE void gru_after_output(const rnn_block *b, const position *at, funct
 LEATI_INLINE void gru_after_forward(const rnn_block *b, int64_t step, const strip *at, const operand *x,
                                     const operand *h, functions_kind kind) {
     if (b->x_products) {
-        row_product(b, step, (gate_range){0, 3, 0}, true, h);
+        row_product(b, step, at, (gate_range){0, 3, 0}, true, h);
     } else {
         product(b, step, at, (gate_range){0, 2, 0}, x, h);
         product(b, step, at, (gate_range){2, 3, 2}, x, NULL);

@@ -10,7 +10,6 @@
 #include "backends/native/rnn/jobs.h"
 #include "backends/native/matmul/product_tmpl.h"
 
-#define AHEAD_STEPS       LEATI_ROWS /* steps of a single row whose products x K are computed together */
 #define GATHER_ROWS       96  /* rows that are gathered over some steps for one product with the gradients */
 #define GATHER_ROWS_LARGE 192 /* the same for large weights, whose gradients do not stay in the L2 cache */
 #define OUTER_COLUMNS     96  /* columns of x or h at a time in a product with large gradients */
@@ -31,14 +30,16 @@ typedef struct rnn_block {
     float *h, *c;          /* (rows, padded); backward: gradients that flow to the step before */
     float *h_next;         /* (rows, padded), forward */
     float *update;         /* (rows, padded), forward: the update gate of a GRU */
-    /* (panels, gates, AHEAD_STEPS, panel), forward, single row: x K + b of some steps; or NULL */
+    /* (panels, gates, ahead, panel), forward, single row: x K + b of the next steps; or NULL */
     float *x_products;
-    float *joined;   /* forward, single row, single step of an LSTM or SimpleRNN: x, then h; or NULL */
-    void *prepared;  /* forward, single row, narrow weights: x and h as narrow.h prepares them; or NULL */
-    float *v;        /* (rows or gathered, padded): r (.) h' of a GRU */
-    int32_t *first;  /* (rows): the first step of processing that counts */
-    float *masked_x; /* (gates, rows or gathered, features), with x_mask */
-    float *masked_h; /* (gates, rows or gathered, padded), with h_mask */
+    int64_t ahead;    /* steps whose x K are computed together: more where threads share large weights */
+    int64_t ahead_at; /* index of the current step among them */
+    float *joined;    /* forward, single row, single step of an LSTM or SimpleRNN: x, then h; or NULL */
+    void *prepared;   /* forward, single row, narrow weights: x and h as narrow.h prepares them; or NULL */
+    float *v;         /* (rows or gathered, padded): r (.) h' of a GRU */
+    int32_t *first;   /* (rows): the first step of processing that counts */
+    float *masked_x;  /* (gates, rows or gathered, features), with x_mask */
+    float *masked_h;  /* (gates, rows or gathered, padded), with h_mask */
     int64_t gathered, at; /* backward: rows of some steps; index of the first row of this step */
     float *h_before;      /* (gathered, padded) */
     float *x_before;      /* (gathered, features) */
@@ -120,7 +121,8 @@ static int64_t lay_out(rnn_block *b, const leati_rnn_job *job, bool backward) {
         b->update = next_floats(scratch, &used, rows * b->padded);
         if (single && !job->x_mask && !job->h_mask) {
             float *prepared = next_floats(scratch, &used, b->features + b->units + 3);
-            float *products = next_floats(scratch, &used, shape->gates * b->padded * AHEAD_STEPS);
+            b->ahead = job->unit_threads > 1 ? 4 * LEATI_ROWS : LEATI_ROWS;
+            float *products = next_floats(scratch, &used, shape->gates * b->padded * b->ahead);
             bool joins =
                 shape->steps == 1 && (shape->cell == LEATI_CELL_LSTM || shape->cell == LEATI_CELL_SIMPLE);
             if (job->packed.narrow)
@@ -385,7 +387,7 @@ static void product(const rnn_block *b, int64_t step, const strip *at, gate_rang
         return;
     }
     if (b->x_products) {
-        row_product(b, step, s, false, h);
+        row_product(b, step, at, s, false, h);
         return;
     }
     for (int64_t u = at->from; u < at->to; u += LEATI_PANEL)
@@ -551,6 +553,11 @@ static void through_weights(const rnn_block *b, gate_range s, target w, bool add
 /* Runs `forward` on the strips of a step, panel by panel: a panel's weights stay in the L1 cache for all rows. */
 static void forward_strips(const rnn_block *b, int64_t step, cell_forward forward, const operand *x,
                            const operand *h) {
+    if (b->x_products && b->job->unit_threads > 1) {
+        row_step r = {b, step, forward, x, h};
+        leati_thread_pool_share(b->job->pool, b->job->unit_threads, b->job->unit_threads, compute_units, &r);
+        return;
+    }
     if (b->rows == 1 && !b->job->large) {
         forward(b, step, &(strip){0, b->units, 0, 1}, x, h);
         return;
@@ -586,7 +593,15 @@ static void rnn_forward(const leati_rnn_job *job) {
                 h = {b.h, b.padded, b.units, 0};
         if (job->x_mask) x = masked_by_gate(&b, x, b.rows, job->x_mask, b.masked_x, b.features);
         if (job->h_mask) h = masked_by_gate(&b, h, b.rows, job->h_mask, b.masked_h, b.padded);
-        if (b.x_products && step % AHEAD_STEPS == 0) compute_x_products(&b, step);
+        if (b.x_products && (++b.ahead_at == b.ahead || step == 0)) {
+            b.ahead_at = 0;
+            row_step r = {.b = &b, .step = step};
+            if (job->unit_threads > 1)
+                leati_thread_pool_share(job->pool, job->unit_threads, job->unit_threads, compute_x_products,
+                                        &r);
+            else
+                compute_x_products(&r, 0, 0);
+        }
         for (int phase = 0; phase < 2 && cell->forward[phase][kind]; phase++)
             forward_strips(&b, step, cell->forward[phase][kind], &x, &h);
         store_sequence(&b, step, b.h_next);

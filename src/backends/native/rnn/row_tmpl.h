@@ -39,10 +39,9 @@ LEATI_INLINE void row_times_weights(const float *a, int64_t depth, const float *
     }
 }
 
-/* Returns the precomputed x K + b of one panel, gate and step. */
-LEATI_INLINE const float *x_products_of(const rnn_block *b, int64_t panel, int64_t gate, int64_t step) {
-    return b->x_products +
-           ((panel * b->shape->gates + gate) * AHEAD_STEPS + step % AHEAD_STEPS) * LEATI_PANEL;
+/* Returns the precomputed x K + b of one panel and gate for the current step. */
+LEATI_INLINE const float *x_products_of(const rnn_block *b, int64_t panel, int64_t gate) {
+    return b->x_products + ((panel * b->shape->gates + gate) * b->ahead + b->ahead_at) * LEATI_PANEL;
 }
 
 /* Calls row_times_weights for one panel and a number of gates. */
@@ -56,22 +55,23 @@ LEATI_INLINE void panel_product(const float *a, int64_t depth, const float *w, i
     }
 }
 
-/* z = x K + b + h R for a single row, all panels of a range of gates; x K + b is precomputed.  `separate`: x K + b of
- * the last gate goes to its own slot, and h R + b to the next.  Panels are visited in alternating order, also from
- * run to run, so that the first panel is the one that was used last; within a panel each run sums in the same
- * order. */
-static void row_product(const rnn_block *b, int64_t step, gate_range s, bool separate, const operand *h) {
+/* z = x K + b + h R for a single row, all panels of a strip and a range of gates; x K + b is precomputed.
+ * `separate`: x K + b of the last gate goes to its own slot, and h R + b to the next.  Panels are visited in
+ * alternating order, also from run to run, so that the first panel is the one that was used last; within a panel each
+ * run sums in the same order. */
+static void row_product(const rnn_block *b, int64_t step, const strip *at, gate_range s, bool separate,
+                        const operand *h) {
+    const int64_t first_panel = at->from / LEATI_PANEL, end_panel = (at->to + LEATI_PANEL - 1) / LEATI_PANEL;
     int64_t w_row = b->shape->gates * LEATI_PANEL, last = s.to - s.from - 1, out = last + (separate ? 1 : 0);
     bool backwards = step % 2 == 1;
     bool last_first = (b->job->run_number * (uint64_t)b->shape->steps + (uint64_t)step) % 2 == 1;
-    for (int64_t i = 0; i < b->panels; i++) {
-        int64_t panel = last_first ? b->panels - 1 - i : i;
-        const float *w = weights_of(b, panel, b->features, s.from),
-                    *x = x_products_of(b, panel, s.to - 1, step);
+    for (int64_t i = first_panel; i < end_panel; i++) {
+        int64_t panel = last_first ? first_panel + end_panel - 1 - i : i;
+        const float *w = weights_of(b, panel, b->features, s.from), *x = x_products_of(b, panel, s.to - 1);
         float *z = b->z + (panel * b->slots + s.slot) * LEATI_PANEL;
-        row_sums sums = {.start = x_products_of(b, panel, s.from, step),
+        row_sums sums = {.start = x_products_of(b, panel, s.from),
                          .last_start = separate ? bias_of(b, panel, s.slot + out) : x,
-                         .start_stride = AHEAD_STEPS * LEATI_PANEL,
+                         .start_stride = b->ahead * LEATI_PANEL,
                          .z = z,
                          .last_z = z + out * LEATI_PANEL};
         for (int64_t v = 0; separate && v < LEATI_PANEL; v += LEATI_LANES)
@@ -99,22 +99,53 @@ static void joined_product(const rnn_block *b) {
     }
 }
 
-/* Computes x K + b of the next steps of a single row. */
-static void compute_x_products(const rnn_block *b, int64_t step) {
-    int64_t gates = b->shape->gates, step_stride = b->shape->go_backwards ? -b->features : b->features;
-    leati_operand_part x = {x_at(b, step), step_stride, 1, 0, b->features, 1};
+/* A step of a single row, whose units several threads share. */
+typedef struct row_step {
+    const rnn_block *b;
+    int64_t step;
+    void (*forward)(const rnn_block *b, int64_t step, const strip *at, const operand *x, const operand *h);
+    const operand *x, *h;
+} row_step;
+
+/* Returns the units of one of the threads that share them. */
+LEATI_INLINE strip units_of(const rnn_block *b, int64_t task) {
+    const int64_t tasks = b->job->unit_threads, from = b->panels * task / tasks * LEATI_PANEL,
+                  to = b->panels * (task + 1) / tasks * LEATI_PANEL;
+    return (strip){from, least(to, b->units), 0, 1};
+}
+
+/* Computes x K + b of the next steps of a single row, for a share of the units. */
+static void compute_x_products(void *of, int64_t task, int member) {
+    const row_step *r = of;
+    const rnn_block *b = r->b;
+    const strip at = units_of(b, task);
+    const int64_t gates = b->shape->gates, steps = least(b->ahead, b->shape->steps - r->step),
+                  step_stride = b->shape->go_backwards ? -b->features : b->features;
+    leati_operand_part x = {.row_stride = step_stride, .depth_stride = 1, .depth = b->features, .chunks = 1};
     leati_tile t = {.parts = &x,
                     .count = 1,
                     .b_row = gates * LEATI_PANEL,
                     .b_panel = LEATI_PANEL,
-                    .c = b->x_products,
                     .c_row = LEATI_PANEL,
-                    .c_panel = AHEAD_STEPS * LEATI_PANEL};
-    for (int64_t p = 0; p < b->panels; p++, t.c += gates * AHEAD_STEPS * LEATI_PANEL) {
+                    .c_panel = b->ahead * LEATI_PANEL};
+    (void)member;
+    for (int64_t p = at.from / LEATI_PANEL; p * LEATI_PANEL < at.to; p++) {
         t.b = weights_of(b, p, 0, 0);
         t.start = bias_of(b, p, 0);
-        tile_row_block(t, least(AHEAD_STEPS, b->shape->steps - step), gates);
+        for (int64_t i = 0; i < steps; i += LEATI_ROWS) {
+            x.a = x_at(b, r->step + i);
+            t.c = b->x_products + (p * gates * b->ahead + i) * LEATI_PANEL;
+            tile_row_block(t, least(LEATI_ROWS, steps - i), gates);
+        }
     }
+}
+
+/* Computes a step for a share of the units. */
+static void compute_units(void *of, int64_t task, int member) {
+    const row_step *r = of;
+    const strip at = units_of(r->b, task);
+    (void)member;
+    if (at.from < at.to) r->forward(r->b, r->step, &at, r->x, r->h);
 }
 
 /* ---- Narrow weights ---- */
