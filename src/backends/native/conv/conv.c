@@ -102,8 +102,7 @@ static bool has_padding(const leati_geometry *g) {
     return false;
 }
 
-/* True for dilation, for which oneDNN 2.6 has kernels only with AVX-512. */
-static bool has_gaps(const leati_geometry *g) {
+bool leati_conv_has_gaps(const leati_geometry *g) {
     return g->dilation[0] > 1 || g->dilation[1] > 1 || g->dilation[2] > 1;
 }
 
@@ -131,7 +130,9 @@ static const char *reason_against(const leati_geometry *g, const leati_native_is
         return "channels or filters that do not fill whole vectors";
     if (prefer_onednn && g->taps * g->channels < (leati_conv_is_flat(g) ? FEW_CHANNELS : 32))
         return "too few channels and taps";
-    if (prefer_onednn && !winograd && isa->lanes >= 8 && g->taps > 1 && !(isa->lanes == 8 && has_gaps(g)))
+    /* oneDNN 2.6 has kernels for dilated windows only with AVX-512. */
+    bool in_onednn = isa->lanes > 8 || (isa->lanes == 8 && !leati_conv_has_gaps(g));
+    if (prefer_onednn && !winograd && g->taps > 1 && in_onednn)
         return "a window that oneDNN has a kernel for";
     if (g->out_pixels == 0) return "an empty tensor";
     if (transposed && leati_conv_has_steps(g) && (g->taps > 1 || has_padding(g)))
@@ -225,8 +226,23 @@ leati_conv_area leati_conv_area_of(const leati_conv_state *s, int64_t task) {
     return area;
 }
 
-void leati_conv_memory(leati_conv_state *s, leati_kernel *kernel, size_t floats) {
-    const char *algorithm = leati_winograd_name(&s->g, s->size);
+leati_conv_rows leati_conv_rows_of(const leati_conv_run *r, int64_t task) {
+    const leati_conv_state *s = r->s;
+    const leati_conv_area area = leati_conv_area_of(s, task);
+    return (leati_conv_rows){.g = &s->g,
+                             .src = r->src,
+                             .packed = r->packed,
+                             .bias = r->bias,
+                             .addend = r->addend,
+                             .f = s->has_f ? &s->f : NULL,
+                             .dst = r->dst,
+                             .first_row = area.first,
+                             .last_row = area.first + area.rows,
+                             .first_filter = area.from,
+                             .last_filter = area.from + area.columns};
+}
+
+void leati_conv_memory(leati_conv_state *s, leati_kernel *kernel, const char *algorithm, size_t floats) {
     size_t weights = changed_floats(s);
     s->buffer = leati_conv_line((int64_t)s->buffer);
     kernel->pack_bytes =
@@ -420,7 +436,7 @@ leat_status leati_native_conv_product(const leati_task *task, leati_kernel *kern
     if (uses_buffer(s)) s->buffer = (size_t)(s->block * g->filters);
     if (s->bf16 || (!s->strided_dst && !leati_conv_is_flat(g)))
         s->buffer += (size_t)(s->block * (depth + 16));
-    leati_conv_memory(s, kernel, (size_t)(depth * panels_of(s) * s->isa->panel));
+    leati_conv_memory(s, kernel, "", (size_t)(depth * panels_of(s) * s->isa->panel));
     kernel->run = run_products;
     return LEAT_OK;
 }

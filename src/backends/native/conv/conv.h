@@ -51,8 +51,9 @@ typedef struct leati_conv_area {
 } leati_conv_area;
 leati_conv_area leati_conv_area_of(const leati_conv_state *s, int64_t task);
 
-/* Sets the sizes of the kernel's scratch and of its packed weights, which take `floats` floats; names the kernel. */
-void leati_conv_memory(leati_conv_state *s, leati_kernel *kernel, size_t floats);
+/* Sets the sizes of the kernel's scratch and of its packed weights, which take `floats` floats; names the kernel:
+ * `algorithm` ends with a space, or is "". */
+void leati_conv_memory(leati_conv_state *s, leati_kernel *kernel, const char *algorithm, size_t floats);
 
 /* Argument of a function that packs a part of the weights. */
 typedef struct leati_conv_packing {
@@ -71,6 +72,9 @@ typedef struct leati_conv_run {
 /* Prepares a run; packs the weights, in `tasks` tasks of `pack`, unless the plan keeps them packed. */
 leati_conv_run leati_conv_start(const leati_conv_state *s, const leati_kernel *kernel, void *const *args,
                                 const leati_run *run, leati_thread_pool_work pack, int64_t tasks);
+
+/* The rows and filters that task `task` of a run computes, of f32, for a kernel that takes them as one job. */
+leati_conv_rows leati_conv_rows_of(const leati_conv_run *r, int64_t task);
 
 /* The image that a convolution reads. */
 typedef struct leati_conv_image {
@@ -101,6 +105,9 @@ bool leati_conv_is_dense(const leati_geometry *g);
 
 /* True if a stride is larger than 1. */
 bool leati_conv_has_steps(const leati_geometry *g);
+
+/* True if a dilation is larger than 1. */
+bool leati_conv_has_gaps(const leati_geometry *g);
 
 /* Returns `floats` rounded up to whole cache lines. */
 static inline size_t leati_conv_line(int64_t floats) {

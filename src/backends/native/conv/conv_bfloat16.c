@@ -3,7 +3,6 @@
  * functions that move pixels treat two channels as one element of four bytes.  Room: backends/native. */
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "backends/native/conv/bfloat16.h"
 #include "backends/native/conv/conv.h"
@@ -95,9 +94,7 @@ leat_status leati_native_conv_bfloat16(const leati_task *task, leati_kernel *ker
     }
     leati_conv_share(s, g->out_pixels, ROWS, LEATI_BFLOAT16_PANEL);
     if (!leati_conv_is_flat(g)) s->buffer = (size_t)(s->block * (depth + 16));
-    leati_conv_memory(s, kernel, (size_t)(depth * g->filters));
-    snprintf(kernel->implementation, sizeof kernel->implementation, "native bfloat16 %s", s->isa->name);
-    memcpy(kernel->pack_key, "bfloat", 6); /* instead of "native" */
+    leati_conv_memory(s, kernel, "bfloat16 ", (size_t)(depth * g->filters));
     kernel->run = run_products;
     return LEAT_OK;
 }

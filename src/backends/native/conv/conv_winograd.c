@@ -168,7 +168,8 @@ leat_status leati_native_conv_winograd(const leati_task *task, leati_kernel *ker
         leati_conv_line(channels) + (size_t)(elements * (s->block * (channels + width) + 2 * (int64_t)LINE));
     s->streams = elements * channels * filters > L2_FLOATS;
     int64_t columns = leati_ceil_div(filters, s->isa->panel) * s->isa->panel;
-    leati_conv_memory(s, kernel, (size_t)(elements * channels * columns));
+    leati_conv_memory(s, kernel, leati_winograd_name(&s->g, s->size),
+                      (size_t)(elements * channels * columns));
     kernel->run = run_winograd;
     return LEAT_OK;
 }

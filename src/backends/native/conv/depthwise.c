@@ -6,7 +6,7 @@
  * to the weights 2.6 and 15.1; one axis, 512x64, to the weights 0.3 and 1.3.  Room: backends/native. */
 #include <stdio.h>
 
-#include "backends/native/conv/jobs.h"
+#include "backends/native/conv/conv.h"
 #include "backends/native/simd/isa.h"
 #include "backends/native/ops.h"
 #include "backends/native/share.h"
@@ -64,10 +64,6 @@ static leat_status run_bwd_data(const leati_kernel *kernel, void *const *args, c
     return LEAT_OK;
 }
 
-static bool has_gaps(const leati_geometry *g) {
-    return g->dilation[0] > 1 || g->dilation[1] > 1 || g->dilation[2] > 1;
-}
-
 static leat_status prepare(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
     leati_geometry g;
     bool by_weights = task->op == LEATI_OP_CONV_BWD_WEIGHTS;
@@ -77,7 +73,7 @@ static leat_status prepare(const leati_task *task, leati_kernel *kernel, char *w
         return LEAT_OK;
     }
     bool square = g.kernel[1] == 3 && g.kernel[2] == 3, volume = g.in[0] > 1;
-    bool supported = !has_gaps(&g) && (!by_weights || square || g.channels < 8);
+    bool supported = !leati_conv_has_gaps(&g) && (!by_weights || square || g.channels < 8);
     if (LEATI_NATIVE_PREFERS_ONEDNN && !task->measured && supported && !volume) {
         snprintf(why, LEATI_REASON_BYTES, "a window that oneDNN has a kernel for");
         return LEAT_OK;

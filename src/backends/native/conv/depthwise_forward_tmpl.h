@@ -111,28 +111,24 @@ LEATI_INLINE bool depthwise_is_short(const leati_eltwise *f) {
 typedef void (*depthwise_tiles_of)(const depthwise_tile *t, int64_t vectors);
 
 #define DEPTHWISE_TILE(name, pixels, ...)                                                                    \
-    static __attribute__((noinline)) void depthwise_##name##_##pixels(const depthwise_tile *t,               \
-                                                                      int64_t vectors) {                     \
+    static __attribute__((noinline)) void name##_##pixels(const depthwise_tile *t, int64_t vectors) {        \
         depthwise_tiles(t, vectors, pixels, __VA_ARGS__);                                                    \
     }
+/* Defines TILE(name, 1, ...) to TILE(name, 8, ...), which are the functions name_1 to name_8, and their table `name` by
+ * pixels. */
+#define TILES_BY_PIXELS(TILE, type, name, ...)                                                               \
+    TILE(name, 1, __VA_ARGS__)                                                                               \
+    TILE(name, 2, __VA_ARGS__)                                                                               \
+    TILE(name, 3, __VA_ARGS__)                                                                               \
+    TILE(name, 4, __VA_ARGS__)                                                                               \
+    TILE(name, 5, __VA_ARGS__)                                                                               \
+    TILE(name, 6, __VA_ARGS__)                                                                               \
+    TILE(name, 7, __VA_ARGS__)                                                                               \
+    TILE(name, 8, __VA_ARGS__)                                                                               \
+    static const type name[DEPTHWISE_PIXELS + 1] = {NULL,     name##_1, name##_2, name##_3, name##_4,        \
+                                                    name##_5, name##_6, name##_7, name##_8};
 #define DEPTHWISE_TILES(name, ...)                                                                           \
-    DEPTHWISE_TILE(name, 1, __VA_ARGS__)                                                                     \
-    DEPTHWISE_TILE(name, 2, __VA_ARGS__)                                                                     \
-    DEPTHWISE_TILE(name, 3, __VA_ARGS__)                                                                     \
-    DEPTHWISE_TILE(name, 4, __VA_ARGS__)                                                                     \
-    DEPTHWISE_TILE(name, 5, __VA_ARGS__)                                                                     \
-    DEPTHWISE_TILE(name, 6, __VA_ARGS__)                                                                     \
-    DEPTHWISE_TILE(name, 7, __VA_ARGS__)                                                                     \
-    DEPTHWISE_TILE(name, 8, __VA_ARGS__)                                                                     \
-    static const depthwise_tiles_of depthwise_##name[DEPTHWISE_PIXELS + 1] = {NULL,                          \
-                                                                              depthwise_##name##_1,          \
-                                                                              depthwise_##name##_2,          \
-                                                                              depthwise_##name##_3,          \
-                                                                              depthwise_##name##_4,          \
-                                                                              depthwise_##name##_5,          \
-                                                                              depthwise_##name##_6,          \
-                                                                              depthwise_##name##_7,          \
-                                                                              depthwise_##name##_8};
+    TILES_BY_PIXELS(DEPTHWISE_TILE, depthwise_tiles_of, depthwise_##name, __VA_ARGS__)
 
 DEPTHWISE_TILES(3, 3, 1, false, false)
 DEPTHWISE_TILES(5, 5, 1, false, false)
@@ -224,16 +220,12 @@ static __attribute__((noinline)) void depthwise_last(const leati_depthwise *job,
                      lanes);
 }
 
-/* Computes one row of the destination for `vectors` vectors of channels from channel `channel` on. */
-static void depthwise_forward_row(const leati_depthwise *job, depthwise_tile *t,
-                                  const depthwise_choice *choice, int64_t row, int64_t channel,
-                                  int64_t vectors) {
-    const leati_geometry *g = job->g;
-    int64_t c = g->channels, from[2] = {row / g->out[1] % g->out[0], row % g->out[1]};
-    int64_t end = channel + vectors * LEATI_LANES, known = end > c && c >= LEATI_LANES ? end - c : 0;
-    int64_t whole = end > c ? vectors - 1 : vectors;
-    const float *weights = job->packed + channel * (g->taps + 1);
-    const float *src = job->src + row / g->out[1] / g->out[0] * g->in[0] * g->in[1] * g->in[2] * c + channel;
+/* Sets, for a row of the destination, which rows of the window are inside of the source, and the first weight.  Returns
+ * the source under the first of these rows, where the destination's row has column 0 of the source. */
+static const float *depthwise_place(depthwise_tile *t, const float *src, int64_t row) {
+    const leati_geometry *g = t->g;
+    const int64_t from[2] = {row / g->out[1] % g->out[0], row % g->out[1]};
+    src += row / g->out[1] / g->out[0] * g->in[0] * g->in[1] * g->in[2] * g->channels;
     t->first_weight = 0;
     for (int i = 0; i < 2; i++) {
         int64_t at = from[i] * g->stride[i] - g->pad_before[i], first, last;
@@ -242,6 +234,19 @@ static void depthwise_forward_row(const leati_depthwise *job, depthwise_tile *t,
         t->first_weight += first * t->weights_row[i];
         src += (at + first * g->dilation[i]) * (t->src_row[i] / g->dilation[i]);
     }
+    return src;
+}
+
+/* Computes one row of the destination for `vectors` vectors of channels from channel `channel` on. */
+static void depthwise_forward_row(const leati_depthwise *job, depthwise_tile *t,
+                                  const depthwise_choice *choice, int64_t row, int64_t channel,
+                                  int64_t vectors) {
+    const leati_geometry *g = job->g;
+    int64_t c = g->channels;
+    int64_t end = channel + vectors * LEATI_LANES, known = end > c && c >= LEATI_LANES ? end - c : 0;
+    int64_t whole = end > c ? vectors - 1 : vectors;
+    const float *weights = job->packed + channel * (g->taps + 1);
+    const float *src = depthwise_place(t, job->src, row) + channel;
     for (int64_t x = 0, pixels; x < g->out[2]; x += pixels) {
         bool cut;
         int64_t at = (row * g->out[2] + x) * c + channel;

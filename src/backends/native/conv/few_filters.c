@@ -15,18 +15,9 @@ enum {
 
 static void compute(void *of, int64_t task, int member) {
     const leati_conv_run *r = of;
-    const leati_conv_state *s = r->s;
-    leati_conv_area area = leati_conv_area_of(s, task);
+    const leati_conv_rows job = leati_conv_rows_of(r, task);
     (void)member;
-    s->isa->few_filters_forward(&(leati_few_filters){.g = &s->g,
-                                                     .src = r->src,
-                                                     .packed = r->packed,
-                                                     .bias = r->bias,
-                                                     .addend = r->addend,
-                                                     .f = s->has_f ? &s->f : NULL,
-                                                     .dst = r->dst,
-                                                     .first_row = area.first,
-                                                     .last_row = area.first + area.rows});
+    r->s->isa->few_filters_forward(&job);
 }
 
 /* Packs the weights of one filter. */
@@ -56,15 +47,6 @@ static const char *reason_against(const leati_geometry *g, int64_t lanes) {
     return g->out_pixels == 0 ? "an empty tensor" : NULL;
 }
 
-static void name(const leati_conv_state *s, leati_kernel *kernel) {
-    const int64_t depth = s->g.taps * s->g.channels;
-    snprintf(kernel->implementation, sizeof kernel->implementation, "native few filters %s", s->isa->name);
-    snprintf(kernel->layout, sizeof kernel->layout, "nhwc weights filter by filter");
-    snprintf(kernel->pack_key, sizeof kernel->pack_key, "native few filters %lldx%lld%s%.9g",
-             (long long)depth, (long long)s->g.filters, s->norm ? " norm " : " ",
-             (double)(s->norm ? s->epsilon : 0));
-}
-
 leat_status leati_native_conv_few_filters(const leati_task *task, leati_kernel *kernel, char *why,
                                           leat_error *err) {
     leati_geometry g;
@@ -78,8 +60,8 @@ leat_status leati_native_conv_few_filters(const leati_task *task, leati_kernel *
     const int64_t weights = g.taps * g.channels * g.filters, rows = g.batch * g.out[0] * g.out[1];
     LEATI_TRY(leati_conv_make(&s, task, &g, 4.0 * (double)g.out_pixels * (double)weights, kernel, err));
     leati_conv_share(s, rows, leati_ceil_div(rows, TASKS * s->threads), g.filters);
-    leati_conv_memory(s, kernel, (size_t)weights);
+    leati_conv_memory(s, kernel, "few filters ", (size_t)weights);
     kernel->run = run_forward;
-    name(s, kernel);
+    snprintf(kernel->layout, sizeof kernel->layout, "nhwc weights filter by filter");
     return LEAT_OK;
 }

@@ -9,7 +9,7 @@
 
 /* The row of the destination that is computed. */
 typedef struct few_filters_row {
-    const leati_few_filters *job;
+    const leati_conv_rows *job;
     int64_t sample, at[2]; /* at: position along the first two axes */
 } few_filters_row;
 
@@ -79,7 +79,7 @@ LEATI_INLINE void few_filters_sums(const few_filters_row *row, float *dst, const
     }
 }
 
-static void few_filters_forward(const leati_few_filters *job) {
+static void few_filters_forward(const leati_conv_rows *job) {
     const leati_geometry *g = job->g;
     const int64_t count = g->out[2] * g->filters;
     for (int64_t r = job->first_row; r < job->last_row; r++) {

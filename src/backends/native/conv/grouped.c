@@ -34,20 +34,9 @@ static int64_t weights_of(const leati_geometry *g) {
 
 static void compute(void *of, int64_t task, int member) {
     const leati_conv_run *r = of;
-    const leati_conv_state *s = r->s;
-    const leati_conv_area area = leati_conv_area_of(s, task);
+    const leati_conv_rows job = leati_conv_rows_of(r, task);
     (void)member;
-    s->isa->grouped_forward(&(leati_grouped){.g = &s->g,
-                                             .src = r->src,
-                                             .packed = r->packed,
-                                             .bias = r->bias,
-                                             .addend = r->addend,
-                                             .f = s->has_f ? &s->f : NULL,
-                                             .dst = r->dst,
-                                             .first_row = area.first,
-                                             .last_row = area.first + area.rows,
-                                             .first_filter = area.from,
-                                             .last_filter = area.from + area.columns});
+    r->s->isa->grouped_forward(&job);
 }
 
 /* Packs the weights of one vector of filters: (taps, channels of a group, lanes). */
@@ -140,13 +129,9 @@ leat_status leati_native_conv_grouped(const leati_task *task, leati_kernel *kern
     }
     LEATI_TRY(leati_conv_make(&s, task, &g, operations_of(&g), kernel, err));
     share(s);
-    leati_conv_memory(s, kernel, (size_t)weights_of(&g));
+    leati_conv_memory(s, kernel, "grouped ", (size_t)weights_of(&g));
     kernel->run = run_forward;
-    name(s->isa, kernel);
     snprintf(kernel->layout, sizeof kernel->layout, "nhwc weights vectors of %d filters", (int)s->isa->lanes);
-    snprintf(kernel->pack_key, sizeof kernel->pack_key, "native grouped %s %lldx%lld%s%.9g", s->isa->name,
-             (long long)channels_of(&g), (long long)g.filters, s->norm ? " norm " : " ",
-             (double)(s->norm ? s->epsilon : 0));
     return LEAT_OK;
 }
 

@@ -21,10 +21,7 @@ typedef enum grouped_source {
 /* Returns, in each lane, the channel of which it is a filter's, the first of the group, counted from the first group of
  * the vector.  Both numbers, of a group, are powers of two. */
 LEATI_INLINE vi grouped_first(int64_t channels, int64_t filters) {
-    static const int32_t numbers[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-    vi lanes;
-    memcpy(&lanes, numbers, sizeof lanes);
-    return (lanes >> (int32_t)__builtin_ctzll((uint64_t)filters)) * (int32_t)channels;
+    return (v_lanes() >> (int32_t)__builtin_ctzll((uint64_t)filters)) * (int32_t)channels;
 }
 
 /* Returns from[lanes[i]] in lane i; used: the number of these floats. */
@@ -114,28 +111,11 @@ LEATI_INLINE void grouped_tile(const depthwise_tile *t, const float *bias, int64
 typedef void (*grouped_tile_of)(const depthwise_tile *t, const float *bias, int64_t vectors);
 
 #define GROUPED_TILE(name, pixels, ...)                                                                      \
-    static __attribute__((noinline)) void grouped_##name##_##pixels(const depthwise_tile *t,                 \
-                                                                    const float *bias, int64_t vectors) {    \
+    static __attribute__((noinline)) void name##_##pixels(const depthwise_tile *t, const float *bias,        \
+                                                          int64_t vectors) {                                 \
         grouped_tile(t, bias, vectors, pixels, __VA_ARGS__);                                                 \
     }
-#define GROUPED_TILES(name, ...)                                                                             \
-    GROUPED_TILE(name, 1, __VA_ARGS__)                                                                       \
-    GROUPED_TILE(name, 2, __VA_ARGS__)                                                                       \
-    GROUPED_TILE(name, 3, __VA_ARGS__)                                                                       \
-    GROUPED_TILE(name, 4, __VA_ARGS__)                                                                       \
-    GROUPED_TILE(name, 5, __VA_ARGS__)                                                                       \
-    GROUPED_TILE(name, 6, __VA_ARGS__)                                                                       \
-    GROUPED_TILE(name, 7, __VA_ARGS__)                                                                       \
-    GROUPED_TILE(name, 8, __VA_ARGS__)                                                                       \
-    static const grouped_tile_of grouped_##name[DEPTHWISE_PIXELS + 1] = {NULL,                               \
-                                                                         grouped_##name##_1,                 \
-                                                                         grouped_##name##_2,                 \
-                                                                         grouped_##name##_3,                 \
-                                                                         grouped_##name##_4,                 \
-                                                                         grouped_##name##_5,                 \
-                                                                         grouped_##name##_6,                 \
-                                                                         grouped_##name##_7,                 \
-                                                                         grouped_##name##_8};
+#define GROUPED_TILES(name, ...) TILES_BY_PIXELS(GROUPED_TILE, grouped_tile_of, grouped_##name, __VA_ARGS__)
 
 GROUPED_TILES(3, 3, false, GROUPED_SAME)
 GROUPED_TILES(3_cut, 3, true, GROUPED_SAME)
@@ -146,7 +126,7 @@ GROUPED_TILES(more, 0, false, GROUPED_MORE)
 #undef GROUPED_TILE
 
 /* Applies what follows the convolution to the pixels of a tile. */
-static void grouped_finish(const leati_grouped *job, int64_t at, int64_t pixels) {
+static void grouped_finish(const leati_conv_rows *job, int64_t at, int64_t pixels) {
     const int64_t filters = job->last_filter - job->first_filter;
     for (int64_t p = 0; p < pixels; p++, at += job->g->filters)
         for (int64_t c = 0; c < filters; c += LEATI_LANES) {
@@ -172,22 +152,15 @@ static grouped_choice grouped_choose(const leati_geometry *g) {
 }
 
 /* Computes one row of the destination, of all axes but the last. */
-static void grouped_forward_row(const leati_grouped *job, depthwise_tile *t, const grouped_choice *choice,
+static void grouped_forward_row(const leati_conv_rows *job, depthwise_tile *t, const grouped_choice *choice,
                                 int64_t row) {
     const leati_geometry *g = job->g;
     const grouped_vector v = grouped_vector_of(g);
-    const int64_t c = g->channels, from[2] = {row / g->out[1] % g->out[0], row % g->out[1]};
+    const int64_t c = g->channels;
     const int64_t first = job->first_filter / LEATI_LANES,
                   vectors = (job->last_filter - job->first_filter) / LEATI_LANES;
-    const float *src = job->src + row / g->out[1] / g->out[0] * g->in[0] * g->in[1] * g->in[2] * c;
-    t->weights = job->packed + first * v.weights;
-    for (int i = 0; i < 2; i++) {
-        int64_t at = from[i] * g->stride[i] - g->pad_before[i], begin, end;
-        depthwise_inside(g, i, at, &begin, &end);
-        t->rows[i] = end - begin;
-        t->weights += begin * t->weights_row[i];
-        src += (at + begin * g->dilation[i]) * (t->src_row[i] / g->dilation[i]);
-    }
+    const float *src = depthwise_place(t, job->src, row);
+    t->weights = job->packed + first * v.weights + t->first_weight;
     for (int64_t x = 0, pixels; x < g->out[2]; x += pixels) {
         bool cut;
         pixels = depthwise_pixels(t, &choice->columns, x, &cut);
@@ -200,7 +173,7 @@ static void grouped_forward_row(const leati_grouped *job, depthwise_tile *t, con
     }
 }
 
-static void grouped_forward(const leati_grouped *job) {
+static void grouped_forward(const leati_conv_rows *job) {
     const leati_geometry *g = job->g;
     const int64_t c = g->channels, row = g->kernel[2] * (c / g->groups) * LEATI_LANES;
     const grouped_choice choice = grouped_choose(g);

@@ -79,28 +79,20 @@ static inline int64_t leati_winograd_tiles(const leati_geometry *g, int64_t size
            leati_winograd_tiles_along(g, 2, size);
 }
 
-/* The rows first_row to last_row - 1 of a convolution with 1 to 4 filters, numbered over all samples.  Each filter's
- * weights (taps, channels) lie together. */
-typedef struct leati_few_filters {
-    const leati_geometry *g;
-    const float *src, *packed, *bias, *addend; /* bias and addend may be NULL */
-    const leati_eltwise *f;                    /* may be NULL */
-    float *dst;
-    int64_t first_row, last_row;
-} leati_few_filters;
-
-/* The rows first_row to last_row - 1 of a convolution whose groups have a few channels and filters, numbered over all
- * samples; of these the filters first_filter to last_filter - 1, whole vectors.  The weights of a vector of
- * filters, (taps, channels of a group, lanes), lie together. */
-typedef struct leati_grouped {
+/* The rows first_row to last_row - 1 of a convolution, numbered over all samples; of these the filters first_filter to
+ * last_filter - 1.  With 1 to 4 filters all are computed, and the weights of each filter, (taps, channels), lie
+ * together.  With groups of a few channels and filters these are whole vectors of filters, and the weights of each
+ * vector, (taps, channels of a group, lanes), lie together. */
+typedef struct leati_conv_rows {
     const leati_geometry *g;
     const float *src, *packed, *bias, *addend; /* bias and addend may be NULL */
     const leati_eltwise *f;                    /* may be NULL */
     float *dst;
     int64_t first_row, last_row, first_filter, last_filter;
-} leati_grouped;
+} leati_conv_rows;
 
-/* Adds what these rows give to the gradients with respect to weights and bias of such a convolution. */
+/* Adds what the rows first_row to last_row - 1 give to the gradients with respect to weights and bias of a convolution
+ * with such groups. */
 typedef struct leati_grouped_bwd {
     const leati_geometry *g;
     const float *src, *diff_dst;

@@ -149,15 +149,20 @@ LEATI_INLINE vf v_select(vi mask, vf a, vf b) {
     return (vf)((mask & (vi)a) | (~mask & (vi)b));
 }
 
+/* Returns i in lane i. */
+LEATI_INLINE vi v_lanes(void) {
+    static const int32_t numbers[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    vi lanes;
+    memcpy(&lanes, numbers, sizeof lanes);
+    return lanes;
+}
+
 /* Like v_load_part(), but the other lanes are 1.  For functions that have no result at 0, such as 0 / x or the
  * derivative of a logarithm: an unused lane must not raise a floating-point exception, which a program may have
  * trapped. */
 LEATI_INLINE vf v_load_part_or_one(const float *from, int64_t count) {
-    static const int32_t numbers[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
     if (count >= LEATI_LANES) return v_load(from);
-    vi lane;
-    memcpy(&lane, numbers, sizeof lane);
-    return v_select(lane < (int32_t)count, v_load_part(from, count), v_all(1));
+    return v_select(v_lanes() < (int32_t)count, v_load_part(from, count), v_all(1));
 }
 
 /* Returns x[from[i]] in lane i. */
