@@ -15,8 +15,8 @@
 #define MOST_PAGE_BYTES ((size_t)1 << 16)
 
 static const leati_operation *const tables[] = {leati_elementwise_operations, leati_moving_operations,
-                                                leati_reducing_operations, leati_product_operations,
-                                                leati_nn_operations};
+                                                leati_reducing_operations,    leati_ordering_operations,
+                                                leati_product_operations,     leati_nn_operations};
 
 /* The page names each function with its arguments. */
 static void test_page(void **state) {

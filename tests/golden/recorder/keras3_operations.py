@@ -98,6 +98,29 @@ def reductions():
     one("one_hot", lambda x: [ops.one_hot(ops.argmax(x, axis=-1), 4) * x[..., :1], x], (5, 3))
 
 
+def orders():
+    """Sorting, the largest elements, elements at computed indices, places in a matrix."""
+    one("sort", lambda x: [ops.sort(x), ops.sort(x, axis=1) * x], (4, 3))
+    one("argsort", lambda x: x * (1.0 + ops.cast(ops.argsort(ops.round(2 * x), axis=1), "float32"))
+        - x * ops.cast(ops.argsort(x), "float32"), (5, 3))
+    one("top_k", lambda x: [ops.top_k(x, 2)[0], ops.cast(ops.top_k(x, 2)[1], "float32") * ops.top_k(x, 2)[0]], (4, 5))
+    one("median", lambda x: [ops.median(x, axis=1), ops.median(x, axis=2, keepdims=True)[:, :, 0]], (4, 3))
+    one("take_along", lambda x, y: [ops.take_along_axis(x, ops.argmax(y, axis=-1, keepdims=True), axis=-1)[..., 0],
+                                    ops.take_along_axis(x, ops.argsort(y, axis=1), axis=1) / 4, y / 8], (4, 3), (4, 3))
+    one("triangles", lambda x: ops.tril(x) + 2 * ops.triu(x, k=1) - ops.tril(x, k=-2), (4, 3))
+    one("diagonals", lambda x: [ops.diagonal(x, axis1=1, axis2=2), ops.diagonal(x, offset=-1, axis1=1, axis2=2),
+                                ops.expand_dims(ops.trace(x, axis1=1, axis2=2), -1)], (4, 3))
+    one("cumprod", lambda x: [ops.cumprod(x, axis=1), ops.cumprod(x, axis=-1)], (5, 3))
+    one("diff", lambda x: [ops.diff(x, axis=1), ops.diff(x, n=2, axis=-1)], (4, 3))
+    one("mean_and_variance", lambda x: list(ops.moments(x, axes=[1])) + list(ops.moments(x, axes=[1, 2], keepdims=True)), (4, 3))
+    one("dot_product_attention", lambda q, k, v: [ops.dot_product_attention(q, k, v),
+                                                  ops.dot_product_attention(q, q, q, is_causal=True, scale=0.3), k],
+        (4, 2, 3), (5, 2, 3), (5, 2, 3))
+    one("dot_product_attention_mask", lambda q, k, v: [ops.dot_product_attention(
+        q, k, v, bias=np.arange(20, dtype="float32").reshape(1, 1, 4, 5) / 10, mask=ops.greater(k[:, None, None, :, 0, 0] + 2, 1)), k],
+        (4, 4, 3), (5, 2, 3), (5, 2, 3))
+
+
 def products():
     """Products of matrices."""
     one("matmul", lambda x, y: x @ y, (4, 3), (3, 2))
@@ -152,5 +175,5 @@ def images():
 
 def run():
     """Records all cases of this module."""
-    for part in (arithmetic, moves, reductions, products, activations, patches, images):
+    for part in (arithmetic, moves, reductions, orders, products, activations, patches, images):
         part()

@@ -266,15 +266,15 @@ static void lower_getitem(leati_operands *o) {
 /* ---- Joining and splitting ---- */
 
 static void lower_concatenate(leati_operands *o) {
-    leati_value parts[32];
-    int count = leati_operand_list(o, "xs", parts, 32);
+    leati_value parts[LEATI_MAX_CONCAT];
+    int count = leati_operand_list(o, "xs", parts, LEATI_MAX_CONCAT);
     int axis = count > 0 ? leati_operand_axis(o, "axis", desc_of(o, parts[0]).rank, 0) : -1;
     o->outputs[0] = axis < 0 ? LEATI_INVALID : leati_concat(o->g, count, parts, axis);
 }
 
 static void lower_stack(leati_operands *o) {
-    leati_value parts[32];
-    int count = leati_operand_list(o, "x", parts, 32);
+    leati_value parts[LEATI_MAX_CONCAT];
+    int count = leati_operand_list(o, "x", parts, LEATI_MAX_CONCAT);
     leati_desc desc = count > 0 ? desc_of(o, parts[0]) : (leati_desc){0};
     int axis = count > 0 && desc.rank < LEAT_MAX_RANK ? leati_operand_axis(o, "axis", desc.rank + 1, 0) : -1;
     if (axis < 0) {

@@ -20,8 +20,9 @@ static const leati_field fields[] = {LEATI_FIELD(config, function, LEATI_FIELD_T
 /* ---- The tables ---- */
 
 static const leati_operation *const tables[] = {leati_elementwise_operations, leati_moving_operations,
-                                                leati_reducing_operations,    leati_product_operations,
-                                                leati_nn_operations,          leati_image_operations};
+                                                leati_reducing_operations,    leati_ordering_operations,
+                                                leati_product_operations,     leati_nn_operations,
+                                                leati_image_operations};
 enum { table_count = sizeof tables / sizeof tables[0] };
 
 const leati_operation *leati_operation_find(const char *name) {

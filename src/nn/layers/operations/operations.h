@@ -8,7 +8,8 @@
 
 /* Each table ends with a NULL name. */
 extern const leati_operation leati_elementwise_operations[], leati_moving_operations[],
-    leati_reducing_operations[], leati_product_operations[], leati_nn_operations[], leati_image_operations[];
+    leati_reducing_operations[], leati_ordering_operations[], leati_product_operations[],
+    leati_nn_operations[], leati_image_operations[];
 
 /* Finds a function by Keras's class name; NULL if there is none. */
 const leati_operation *leati_operation_find(const char *name);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Functions of keras.ops that are products of matrices, and Einstein sums of one or two tensors.  Room: nn. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -245,10 +246,77 @@ static void lower_tensordot(leati_operands *o) {
                         : leati_operand_fail(o, LEAT_EINVAL, "axes: expected axes of both tensors");
 }
 
+/* ---- Attention ---- */
+
+#define FAR_BELOW (-1e9f) /* as in Keras's MultiHeadAttention */
+
+/* Makes (batch, heads, steps, size) of (batch, steps, heads, size), where `repeats` heads in a row are equal. */
+static leati_value by_heads(leati_graph *g, leati_value x, int64_t repeats) {
+    const leati_desc d = *leati_graph_desc(g, x);
+    const int64_t *n = d.shape, heads = n[2] * repeats;
+    if (repeats > 1) {
+        x = leati_reshape(g, x, 5, (int64_t[]){n[0], n[1], n[2], 1, n[3]});
+        x = leati_broadcast(g, x, 5, (int64_t[]){n[0], n[1], n[2], repeats, n[3]});
+        x = leati_reshape(g, x, 4, (int64_t[]){n[0], n[1], heads, n[3]});
+    }
+    return leati_transpose(g, x, (int32_t[]){0, 2, 1, 3});
+}
+
+/* Returns what takes the scores of pairs that do not count below all others: 0 where a pair counts. */
+static leati_value score_of_masked(leati_operands *o, int64_t queries, int64_t keys) {
+    leati_graph *g = o->g;
+    leati_value out = LEATI_NONE;
+    if (leati_operand_json(o, "mask")) {
+        leati_value zero = leati_binary_of(g, LEATI_EQUAL, leati_operand(o, "mask"), leati_scalar(g, 0));
+        out = leati_linear(g, zero, FAR_BELOW, 0);
+    }
+    if (!leati_operand_flag(o, "is_causal")) return out;
+    float *values = leati_calloc((size_t)(queries * keys) + 1, sizeof *values);
+    if (!values) return leati_graph_fail(g, LEAT_ENOMEM, "no memory for a mask");
+    for (int64_t i = 0; i < queries; ++i)
+        for (int64_t k = i + 1; k < keys; ++k) values[i * keys + k] = FAR_BELOW;
+    const leati_desc desc = leati_desc_make(LEAT_F32, 2, (int64_t[]){queries, keys});
+    leati_value causal = leati_graph_constant(g, &desc, values);
+    leati_free(values);
+    return out == LEATI_NONE ? causal : leati_add(g, out, causal);
+}
+
+/* Computes keras.ops.dot_product_attention: tensors are (batch, steps, heads, size). */
+static void lower_attention(leati_operands *o) {
+    leati_graph *g = o->g;
+    leati_value query = leati_operand(o, "query"), key = leati_operand(o, "key"),
+                value = leati_operand(o, "value");
+    const leati_desc q = *leati_graph_desc(g, query), k = *leati_graph_desc(g, key),
+                     v = *leati_graph_desc(g, value);
+    bool fits = q.rank == 4 && k.rank == 4 && v.rank == 4 && k.shape[2] > 0 && q.shape[2] % k.shape[2] == 0 &&
+                v.shape[2] == k.shape[2] && (k.shape[2] > 1 || q.shape[2] == 1) && q.shape[3] > 0;
+    if (!fits || leati_operand_json(o, "attn_logits_soft_cap")) {
+        o->outputs[0] =
+            leati_operand_fail(o, LEAT_ENOTSUP,
+                               "expected tensors (batch, steps, heads, size) whose heads agree, and no "
+                               "attn_logits_soft_cap");
+        return;
+    }
+    double scale = 1.0 / sqrt((double)q.shape[3]);
+    (void)leati_operand_number(o, "scale", &scale);
+    const int64_t repeats = q.shape[2] / k.shape[2];
+    leati_value scores =
+        leati_matmul(g, by_heads(g, query, 1), false, by_heads(g, key, repeats), true, LEATI_NONE);
+    scores = leati_linear(g, scores, (float)scale, 0);
+    if (leati_operand_json(o, "bias")) scores = leati_add(g, scores, leati_operand(o, "bias"));
+    leati_value masked = score_of_masked(o, q.shape[1], k.shape[1]);
+    if (masked != LEATI_NONE) scores = leati_add(g, scores, masked);
+    leati_value y = leati_matmul(g, leati_softmax_of(g, scores, 3), false, by_heads(g, value, repeats), false,
+                                 LEATI_NONE);
+    o->outputs[0] = leati_transpose(g, y, (int32_t[]){0, 2, 1, 3});
+}
+
 const leati_operation leati_product_operations[] = {
     {"Matmul", "ops.numpy", "x1 x2", lower_matmul, 0},
     {"Dot", "ops.numpy", "x1 x2", lower_dot, 0},
     {"Einsum", "ops.numpy", "subscripts", lower_einsum, 0},
     {"Tensordot", "ops.numpy", "x1 x2 axes", lower_tensordot, 0},
+    {"DotProductAttention", "ops.nn",
+     "query key value bias mask scale is_causal flash_attention attn_logits_soft_cap", lower_attention, 0},
     {.name = NULL},
 };

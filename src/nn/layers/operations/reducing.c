@@ -47,6 +47,35 @@ static void lower_variance(leati_operands *o) {
         o->operation->detail == VARIANCE ? variance : leati_function_of(g, variance, LEATI_FN_SQRT);
 }
 
+/* Computes the mean and the variance. */
+static void lower_moments(leati_operands *o) {
+    leati_graph *g = o->g;
+    leati_value x = leati_operand(o, "x");
+    const reduction r = {x, leati_operand_axes(o, "axes", leati_graph_desc(g, x)->rank),
+                         leati_operand_flag(o, "keepdims")};
+    leati_value mean = leati_reduce_of(g, LEATI_REDUCE_MEAN, x, r.axes, true);
+    leati_value squares = leati_function_of(g, leati_sub(g, x, mean), LEATI_FN_SQUARE);
+    o->output_count = 2;
+    o->outputs[0] = without_axes(g, mean, &r);
+    o->outputs[1] = leati_reduce_of(g, LEATI_REDUCE_MEAN, squares, r.axes, r.keep_dims);
+}
+
+/* Divides by the root of the mean of the squares. */
+static void lower_rms_norm(leati_operands *o) {
+    leati_graph *g = o->g;
+    leati_value x = leati_operand(o, "x");
+    const int rank = leati_graph_desc(g, x)->rank;
+    double epsilon = 1e-7;
+    (void)leati_operand_number(o, "epsilon", &epsilon);
+    const uint32_t axes = leati_operand_json(o, "axis") ? leati_operand_axes(o, "axis", rank)
+                                                        : UINT32_C(1) << (rank > 0 ? rank - 1 : 0);
+    leati_value squares = leati_function_of(g, x, LEATI_FN_SQUARE);
+    leati_value mean = leati_reduce_of(g, LEATI_REDUCE_MEAN, squares, axes, true);
+    leati_value root = leati_function_of(g, leati_linear(g, mean, 1, (float)epsilon), LEATI_FN_SQRT);
+    leati_value y = leati_div(g, x, root);
+    o->outputs[0] = leati_operand_json(o, "scale") ? leati_mul(g, y, leati_operand(o, "scale")) : y;
+}
+
 enum { ANY, ALL, COUNT_NONZERO };
 
 static void lower_truths(leati_operands *o) {
@@ -184,6 +213,8 @@ const leati_operation leati_reducing_operations[] = {
     {"Amin", NUMPY, "x axis keepdims", lower_reduction, LEATI_REDUCE_MIN},
     {"Var", NUMPY, "x axis keepdims", lower_variance, VARIANCE},
     {"Std", NUMPY, "x axis keepdims", lower_variance, DEVIATION},
+    {"RMSNorm", "ops.nn", "x scale axis epsilon", lower_rms_norm, 0},
+    {"Moments", "ops.nn", "x axes keepdims synchronized", lower_moments, 0},
     {"Any", NUMPY, "x axis keepdims", lower_truths, ANY},
     {"All", NUMPY, "x axis keepdims", lower_truths, ALL},
     {"CountNonzero", NUMPY, "x axis", lower_truths, COUNT_NONZERO},
