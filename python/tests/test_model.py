@@ -21,6 +21,63 @@ from models import GOLDEN, Sequence, data, lstm, mlp, run_python, two_inputs
 COMMAND = os.environ.get("LEAT_COMMAND")
 
 
+class AsCurrentKeras(unittest.TestCase):
+    """Data that current Keras takes, and Keras 2.3.1 did not."""
+
+    def setUp(self):
+        random = numpy.random.default_rng(5)
+        self.x = {"a": random.normal(size=(6, 3)).astype("float32"), "b": random.normal(size=(6, 2)).astype("float32")}
+        self.y = [random.normal(size=(6, 1)).astype("float32"), random.normal(size=(6, 2)).astype("float32")]
+
+    def test_inputs_that_are_numbers(self):
+        def layer(name, class_name, source, **config):
+            nodes = [[[source, 0, 0, {}]]] if source else []
+            return {"name": name, "class_name": class_name, "config": dict(config, name=name), "inbound_nodes": nodes}
+
+        layers = [
+            layer("x", "InputLayer", None, batch_input_shape=[None], dtype="float32", sparse=False),
+            layer("column", "Operation", "x", function="ExpandDims", options={"axis": -1}),
+            layer("y", "Dense", "column", units=2),
+        ]
+        config = {"name": "numbers", "layers": layers, "input_layers": [["x", 0, 0]], "output_layers": [["y", 0, 0]]}
+        with leat.Model.from_json({"class_name": "Model", "config": config}) as model:
+            model.compile("sgd", "mse", arithmetic="keras3")
+            x = numpy.arange(6, dtype="float32")
+            first = model.predict(x, verbose=0)
+            self.assertEqual(first.shape, (6, 2))
+            numpy.testing.assert_array_equal(first, model.predict({"x": x[:, None]}, verbose=0))
+            numpy.testing.assert_array_equal(first, model(x))
+            model.fit(x, self.y[1], batch_size=6, verbose=0)
+            self.assertGreater(abs(model.predict(x, verbose=0) - first).max(), 0)
+
+    def test_targets_of_outputs_without_a_loss(self):
+        logs = []
+        for y in (self.y[:1], self.y, {"left": self.y[0]}, {"left": self.y[0], "right": self.y[1]}):
+            with two_inputs() as model:
+                model.compile("sgd", {"left": "mse"}, arithmetic="keras3")
+                model.initialize(3)
+                before = model.weights["right/kernel:0"]
+                logs.append(model.fit(self.x, y, batch_size=6, shuffle=False, verbose=0).history["loss"])
+                numpy.testing.assert_array_equal(before, model.weights["right/kernel:0"])
+        self.assertEqual(logs[1:], logs[:1] * 3)
+
+    def test_weights_of_time_steps(self):
+        x, y = numpy.ones((4, 5, 3), "float32"), numpy.zeros((4, 5, 2), "float32")
+        weights = numpy.random.default_rng(1).uniform(size=(4, 5)).astype("float32")
+        layers = [{"class_name": "Dense", "config": {"name": "d", "units": 2, "batch_input_shape": [None, None, 3]}}]
+        with leat.Model.from_json({"class_name": "Sequential", "config": {"name": "s", "layers": layers}}) as model:
+            model.compile("sgd", "mse", arithmetic="keras3")
+            losses = ((model.predict(x, verbose=0) - y) ** 2).mean(-1)
+            for w, wanted in ((weights, weights), (weights[..., None], weights), (weights[:, 0], weights[:, :1])):
+                loss = model.evaluate(x, y, sample_weight=w, batch_size=4, verbose=0)
+                self.assertAlmostEqual(loss, float((losses * wanted).mean()), places=5)
+            with self.assertRaisesRegex(leat.ShapeError, "sample weights of output 'd'"):
+                model.evaluate(x, y, sample_weight=weights[:, :4], verbose=0)
+            model.compile("sgd", "mse", arithmetic="keras2")
+            with self.assertRaisesRegex(leat.ShapeError, "sample_weight_mode"):
+                model.evaluate(x, y, sample_weight=weights, verbose=0)
+
+
 class Fit(unittest.TestCase):
     def setUp(self):
         self.x, self.y = data()

@@ -68,7 +68,6 @@ const names_rule names_rules[] = {
     {"metrics", "Layer Reduce SensitivitySpecificityBase MeanMetricWrapper clone_metric clone_metrics", "no",
      "parts of Keras's implementation; a MeanMetricWrapper in a file is read as its function"},
     {"metrics", "Mean Sum", "no", "they do not compare with targets, and cannot be compiled in Keras either"},
-    {"metrics", "AUC", "partly", "on probabilities (`from_logits` False)"},
     {"optimizers", "TFOptimizer", "no", "a wrapper of TensorFlow's optimizers, which cannot be in files"},
     {"optimizers", "LossScaleOptimizer", "partly",
      "no step is skipped where the update reads the rows of an Embedding's gradient"},

@@ -35,6 +35,31 @@ static const char *names_of(const leat_model *model, char *out, size_t bytes) {
     return out;
 }
 
+/* Current Keras keeps the word for a metric, and names a weighted metric whose name is taken. */
+static void test_metric_names_of_current_keras(void **state) {
+    (void)state;
+    static const struct {
+        const char *model, *metrics, *weighted, *names;
+    } rows[] = {
+        {SMALL_ONE, "acc", "acc,mae", "acc,weighted_acc,mae"},
+        {SMALL_ONE, "['AUC', 'mse']", "AUC()", "AUC,mse,auc"},
+        {SMALL_TWO, "mse", "mse", "a_mse,a_weighted_mse,b_mse,b_weighted_mse"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; ++i) {
+        char names[256];
+        leat_error err = {0};
+        leat_model *model = make(rows[i].model);
+        leat_compile_options options = leat_compile_options_default();
+        options.loss = "mse";
+        options.arithmetic = "keras3";
+        options.metrics = rows[i].metrics;
+        options.weighted_metrics = rows[i].weighted;
+        assert_ok(leat_model_compile(model, &options, &err), &err);
+        assert_string_equal(names_of(model, names, sizeof names), rows[i].names);
+        leat_model_destroy(&model);
+    }
+}
+
 static void test_metric_names(void **state) {
     (void)state;
     static const struct {
@@ -53,6 +78,8 @@ static void test_metric_names(void **state) {
         {SMALL_ONE, "AUC, AUC(curve=PR) ,Precision(thresholds=0.3)", "AUC", "auc,auc_1,precision,auc_2"},
         {SMALL_ONE, "Precision(thresholds=[0.3, 0.5], class_id=None), acc", NULL, "precision,acc"},
         {SMALL_ONE, "Recall(name='r', top_k=2),Recall(name=\"a,b\")", NULL, "r,a,b"},
+        {SMALL_ONE, "AUC(multi_label=True, num_labels=3, from_logits=True, label_weights=[1, 2, 3])", NULL,
+         "auc"},
         {SMALL_TWO, "AUC()", "Precision", "a_auc,a_precision,b_auc,b_precision"},
         {SMALL_ONE,
          "[{\"class_name\": \"TopKCategoricalAccuracy\", \"config\": {\"k\": 2, \"name\": \"top2\"}}]", NULL,
@@ -359,11 +386,17 @@ static void test_single_quotes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_metric_names), cmocka_unit_test(test_losses_by_output),
-        cmocka_unit_test(test_temporal),     cmocka_unit_test(test_learning_rate),
-        cmocka_unit_test(test_again),        cmocka_unit_test(test_training_config),
-        cmocka_unit_test(test_loss_names),   cmocka_unit_test(test_keras3_config),
-        cmocka_unit_test(test_errors),       cmocka_unit_test(test_single_quotes),
+        cmocka_unit_test(test_metric_names_of_current_keras),
+        cmocka_unit_test(test_metric_names),
+        cmocka_unit_test(test_losses_by_output),
+        cmocka_unit_test(test_temporal),
+        cmocka_unit_test(test_learning_rate),
+        cmocka_unit_test(test_again),
+        cmocka_unit_test(test_training_config),
+        cmocka_unit_test(test_loss_names),
+        cmocka_unit_test(test_keras3_config),
+        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_single_quotes),
         cmocka_unit_test(test_arithmetic),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

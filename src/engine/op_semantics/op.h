@@ -14,7 +14,7 @@
 #include "leat/error.h"
 #include "leat/tensor.h"
 
-#define LEATI_MAX_CONCAT  32 /* inputs of CONCAT */
+#define LEATI_MAX_CONCAT  64 /* inputs of CONCAT */
 #define LEATI_MAX_INPUTS  (LEATI_MAX_CONCAT + 2)
 #define LEATI_MAX_OUTPUTS 6
 
@@ -89,7 +89,7 @@ typedef struct leati_desc {
  *                      of each row.  Dropout is that of DROPOUT for weights (N, H, T, S).  Only plans of the host have
  *                      it (engine/op_semantics/attention.h)
  *   ATTENTION_BWD      q, k, v, mask?, y, log_sums, diff_y -> diff_q, diff_k, diff_v (outputs may be unused)
- *   CONCAT             2 to 32 tensors -> one, along attrs.concat.axis
+ *   CONCAT             2 to 64 tensors -> one, along attrs.concat.axis
  *   SLICE              src -> src[start : start + size : 1], per axis
  *   PAD                src -> dst: attrs.pad.before and .after elements of attrs.pad.value added on each axis
  *   TRANSPOSE          src -> axes permuted: dst.shape[i] = src.shape[perm[i]]

@@ -59,6 +59,7 @@ static const struct {
     {NULL, "use_causal_mask", NULL},
     {NULL, "attention_mask", NULL},
     {"AdditiveAttention", "scale_initializer", NULL},
+    {"Discretization", "trainable", NULL},
     {"Embedding", "input_length", NULL},
     {"InputLayer", "batch_input_shape", "batch_shape"},
     {NULL, "batch_input_shape", NULL},

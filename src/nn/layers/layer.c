@@ -68,13 +68,15 @@ static leat_status read_dtype(leati_layer *layer, const json_t *config, leat_err
     layer->dtype = LEAT_F32;
     if (!value || json_is_null(value)) return LEAT_OK;
     layer->mixed = name && strcmp(name, LEATI_MIXED_BFLOAT16) == 0 && !leati_layer_is_input(layer);
-    if (layer->mixed) return LEAT_OK;
+    layer->float16 = name && strcmp(name, LEATI_MIXED_FLOAT16) == 0 && !leati_layer_is_input(layer);
+    if (layer->mixed || layer->float16) return LEAT_OK;
     if (!name) return leati_fail(err, LEAT_ENOTSUP, "dtype: expected the name of a type, like \"float32\"");
     LEATI_TRY(leati_prefix(leat_dtype_parse(&layer->dtype, name, err), err, "dtype"));
     if (layer->dtype != LEAT_F32 && !leati_layer_is_input(layer) &&
         !(layer->type->integers && leati_dtype_is_integer(layer->dtype)))
         return leati_fail(err, LEAT_ENOTSUP,
-                          "dtype: expected \"float32\" or \"" LEATI_MIXED_BFLOAT16 "\", received \"%s\"",
+                          "dtype: expected \"float32\", \"" LEATI_MIXED_BFLOAT16
+                          "\" or \"" LEATI_MIXED_FLOAT16 "\", received \"%s\"",
                           name);
     return LEAT_OK;
 }
@@ -194,6 +196,7 @@ static leat_status write_activity(const leati_layer *layer, json_t *config, leat
 }
 
 const char *leati_layer_policy(const leati_layer *layer) {
+    if (layer->float16) return LEATI_MIXED_FLOAT16;
     return layer->mixed ? LEATI_MIXED_BFLOAT16 : leat_dtype_name(layer->dtype);
 }
 

@@ -45,6 +45,7 @@ struct leati_layer {
     bool has_batch_input_shape; /* the configuration has the shape: the first layer of a Sequential */
     leati_shape batch_input_shape;
     leat_dtype dtype;
+    bool float16; /* Keras's policy mixed_float16, which is computed in float32 and written back */
     bool mixed;   /* Keras's policy mixed_bfloat16: inputs and outputs may be bf16, weights are f32 */
     void *config; /* type->config_bytes, laid out by type->fields */
     leati_regularizer
@@ -250,6 +251,7 @@ leat_status leati_layer_build(leati_layer *layer, int input_count, const leati_s
 
 /* Returns Keras's dtype or policy: "float32", "mixed_bfloat16"; for an InputLayer, the dtype of the input. */
 #define LEATI_MIXED_BFLOAT16 "mixed_bfloat16"
+#define LEATI_MIXED_FLOAT16  "mixed_float16"
 const char *leati_layer_policy(const leati_layer *layer);
 
 /* Reads layers inside a layer, through functions of the folders above, which know custom layers and models.  If a

@@ -67,16 +67,27 @@ static leati_value sparse_categorical(leati_graph *g, const leati_measure_option
     return equal(g, as_float(g, numbers_of(g, y_true, y_pred)), class_of(g, y_pred));
 }
 
+/* Computes for each row of y_pred (..., C) if its class, of (...), is among the k largest elements. */
+static leati_value rows_in_top_k(leati_graph *g, leati_value y_pred, leati_value classes, int64_t k) {
+    const leati_desc pred = *leati_graph_desc(g, y_pred), shape = *leati_graph_desc(g, classes);
+    if (pred.rank == 2) return leati_in_top_k(g, y_pred, classes, k);
+    const int64_t columns = pred.rank > 0 ? pred.shape[pred.rank - 1] : 1;
+    const int64_t rows[] = {columns > 0 ? leati_desc_count(&pred) / columns : 0, columns};
+    leati_value flat =
+        leati_in_top_k(g, leati_reshape(g, y_pred, 2, rows), leati_reshape(g, classes, 1, rows), k);
+    return leati_reshape(g, flat, shape.rank, shape.shape);
+}
+
 static leati_value top_k(leati_graph *g, const leati_measure_options *options, leati_value y_true,
                          leati_value y_pred) {
-    return leati_in_top_k(g, y_pred, leati_argmax(g, y_true, last_axis(g, y_true)), options->k);
+    return rows_in_top_k(g, y_pred, leati_argmax(g, y_true, last_axis(g, y_true)), options->k);
 }
 
 static leati_value sparse_top_k(leati_graph *g, const leati_measure_options *options, leati_value y_true,
                                 leati_value y_pred) {
     leati_value numbers = numbers_of(g, y_true, y_pred);
     if (leati_graph_desc(g, numbers)->dtype == LEAT_F32) numbers = leati_cast(g, numbers, LEAT_I32, 1.0f);
-    return leati_in_top_k(g, y_pred, numbers, options->k);
+    return rows_in_top_k(g, y_pred, numbers, options->k);
 }
 
 static const leati_field binary_fields[] = {

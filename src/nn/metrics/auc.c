@@ -34,19 +34,20 @@ static leat_status fill(leati_reals *list, int32_t count, leat_error *err) {
     return LEAT_OK;
 }
 
-/* Checks the options of labels against the last dimension of the output (below 1: not known). */
+/* Checks the options of labels against the last dimension of the output (below 0: not known; 0: there is no output yet,
+ * and the metric is only written). */
 static leat_status check_labels(const leati_measure_options *o, int64_t classes, leat_error *err) {
     double sum = 0.0;
-    if (o->multi_label && classes < 1)
+    if (o->multi_label && classes < 0)
         return leati_fail(err, LEAT_EINVAL, "multi_label: expected an output whose last dimension is known");
     if (o->num_labels != INT64_MIN && !o->multi_label)
         return leati_fail(err, LEAT_EINVAL, "num_labels: expected None unless multi_label is true");
-    if (o->num_labels != INT64_MIN && o->num_labels != classes)
+    if (o->num_labels != INT64_MIN && classes != 0 && o->num_labels != classes)
         return leati_fail(err, LEAT_EINVAL,
                           "num_labels: expected %lld, the last dimension of the output, received %lld",
                           (long long)classes, (long long)o->num_labels);
     if (!o->label_weights.values) return LEAT_OK;
-    if (o->label_weights.count != classes)
+    if (classes != 0 && o->label_weights.count != classes)
         return leati_fail(
             err, LEAT_EINVAL,
             "label_weights: expected %lld numbers, one for each label of the output, received %d",
@@ -149,6 +150,11 @@ static const leati_tally tally_area = {.add = leati_confusion_add, .results = ar
 static const leati_tally tally_labels = {.add = leati_confusion_add_labels, .results = area_of_labels};
 
 static const leati_field area_fields[] = {LEATI_METRIC_INT_FIELD(num_thresholds, "200", 2),
+                                          {.key = "from_logits",
+                                           .kind = LEATI_FIELD_BOOL,
+                                           .offset = offsetof(leati_measure_options, from_logits),
+                                           .preset = "false",
+                                           .later = true},
                                           {.key = "curve",
                                            .kind = LEATI_FIELD_CHOICE,
                                            .offset = offsetof(leati_measure_options, curve),

@@ -2,6 +2,7 @@
 /* Counts samples in the pieces between thresholds, and computes the counts at each threshold.  Room: nn. */
 #include "nn/metrics/confusion.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/error.h"
@@ -98,6 +99,7 @@ static void add_columns(const leati_metric *metric, double *state, int64_t strid
         int64_t last = k > 0 ? last_of_top(p + row, columns, k) : -1;
         for (int64_t i = first; i < end; ++i) {
             float prediction = last < 0 || in_top(p + row, i, last) ? p[row + i] : BELOW_ALL;
+            if (metric->options.from_logits) prediction = 1.0f / (1.0f + expf(-prediction));
             int32_t piece = piece_of(metric, prediction);
             double weight = weights ? (double)weights[row + i] : 1.0;
             state[i * stride + 2 * piece + (t[row + i] != 0.0f)] +=

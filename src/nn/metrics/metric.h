@@ -36,7 +36,7 @@ typedef struct leati_metric_type {
     const leati_measure *measure; /* the metric's own, or that of a loss that is also a metric */
     const leati_tally *tally;
     /* Checks the options and sets state_count, result_count and cuts; NULL: the metric is a mean.  last_dimension is
-     * the last dimension of the output, below 1 if it is not known. */
+     * the last dimension of the output, below 0 if it is not known, 0 if the metric is only written. */
     leat_status (*prepare)(leati_metric *metric, int64_t last_dimension, leat_error *err);
 } leati_metric_type;
 

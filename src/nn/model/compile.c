@@ -148,15 +148,23 @@ static bool is_name_taken(const leati_compiled *compiled, const leat_model *mode
     return false;
 }
 
-/* Makes the final name: "accuracy"; "<output>_accuracy" if there are several outputs; "..._1" if the name is
- * taken. */
+/* Writes "accuracy", or "<output>_accuracy" if there are several outputs. */
+static void name_with_output(char *out, const leati_metric *metric, const leat_model *model,
+                             const char *prefix) {
+    if (model->output_count > 1)
+        snprintf(out, LEATI_METRIC_NAME_BYTES, "%s_%s%s", leati_model_output_name(model, metric->output),
+                 prefix, metric->name);
+    else
+        snprintf(out, LEATI_METRIC_NAME_BYTES, "%s%s", prefix, metric->name);
+}
+
+/* Makes the final name: with that of the output if there are several; "..._1" if the name is taken.  In current Keras a
+ * weighted metric whose name is taken is "weighted_accuracy". */
 static void make_name_unique(leati_metric *metric, const leati_compiled *compiled, const leat_model *model) {
     char base[LEATI_METRIC_NAME_BYTES];
-    if (model->output_count > 1) {
-        snprintf(base, sizeof(base), "%s_%s", leati_model_output_name(model, metric->output), metric->name);
-    } else {
-        snprintf(base, sizeof(base), "%s", metric->name);
-    }
+    name_with_output(base, metric, model, "");
+    if (metric->weighted && metric->options.as_keras3 && is_name_taken(compiled, model, base))
+        name_with_output(base, metric, model, "weighted_");
     snprintf(metric->name, sizeof(metric->name), "%s", base);
     for (int i = 1; is_name_taken(compiled, model, metric->name); ++i) {
         snprintf(metric->name, sizeof(metric->name), "%.*s_%d", LEATI_METRIC_NAME_BYTES - 16, base, i);
@@ -190,6 +198,8 @@ static leat_status add_metric(metric_list *list, const leat_model *model, const 
         leati_metric_fini(&metric);
         return status;
     }
+    if (loss->options.as_keras3 && json_is_string(value) && metric.is_object) /* "AUC": in 2.3.1 auc */
+        snprintf(metric.name, sizeof metric.name, "%s", json_string_value(value));
     metric.output = output;
     metric.options.as_keras3 = loss->options.as_keras3;
     int index = index_of_replaced(list, &metric);

@@ -261,7 +261,7 @@ static leat_status try_call(leat_model *model, int32_t member, const json_t *cal
         return leati_fail(
             err, LEAT_ENOTSUP,
             "layer '%s': has %zu inputs, and leat's layers have at most %d; in Keras, join them in "
-            "groups of at most 32, then the groups, and save the model again",
+            "groups of at most 64, then the groups, and save the model again",
             leati_member_name(model, member), count, LEATI_MAX_INPUTS);
     *made = true;
     for (size_t i = 0; i < count && *made; ++i) {

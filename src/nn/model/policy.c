@@ -9,6 +9,7 @@
 
 static void set_layer(leati_layer *layer, bool mixed) {
     layer->mixed = mixed && !leati_layer_is_input(layer);
+    layer->float16 = false;
     for (const leati_field *field = layer->type->fields; field && field->key; ++field) {
         const void *address = (const char *)layer->config + field->offset;
         if (field->kind == LEATI_FIELD_LAYER) {

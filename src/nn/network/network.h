@@ -14,7 +14,7 @@
 #include "nn/optimizers/optimizer.h"
 
 #define LEATI_NETWORK_MAX_OUTPUTS                                                                            \
-    16 /* the most inputs, and the most outputs, of a model that is compiled or run */
+    32 /* the most inputs, and the most outputs, of a model that is compiled or run */
 #define LEATI_NETWORK_MAX_METRICS 48
 
 /* A tensor of the model: output `tensor` of call `call` of member `layer`, like Keras's ["dense_1", 0, 0]. */

@@ -2,6 +2,7 @@
 /* Builds the graph of a step: inputs, forward pass, losses, gradients, update, constraints, metrics.  Room: nn. */
 #include "nn/program/step.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -147,14 +148,28 @@ static leat_status bind_target(context *c, int output, leat_error *err) {
     return LEAT_OK;
 }
 
+/* Returns the rank that sample weights must have: 2.3.1 knows it from sample_weight_mode; current Keras takes weights
+ * of any leading axes of the predictions, with or without a last axis of length 1. */
+static int rank_of_weights(const context *c, const leati_output_loss *loss, const leati_desc *given,
+                           const leati_desc *prediction) {
+    if (!c->model->compiled.as_keras3 || loss->temporal) return loss->temporal ? 2 : 1;
+    const bool has_last =
+        given->rank == prediction->rank && given->rank > 1 && given->shape[given->rank - 1] == 1;
+    const int most = prediction->rank > 1 ? prediction->rank - 1 : 1,
+              rank = has_last ? given->rank - 1 : given->rank;
+    return rank < 1 ? 1 : rank > most ? most : rank;
+}
+
 static leat_status bind_weight(context *c, int output, leat_error *err) {
     const leati_desc *given = &c->spec->weights[output];
     c->weights[output] = LEATI_NONE;
     if (given->rank < 0) return LEAT_OK;
     const leati_output_loss *loss = &c->model->compiled.losses[output];
     const leati_desc *prediction = leati_graph_desc(c->graph, c->compared[output]);
-    int rank = loss->temporal ? 2 : 1;
-    bool is_valid = loss->type && given->rank == rank;
+    const int rank = rank_of_weights(c, loss, given, prediction);
+    bool is_valid =
+        loss->type && (given->rank == rank ||
+                       (c->model->compiled.as_keras3 && given->rank == rank + 1 && given->shape[rank] == 1));
     for (int i = 0; is_valid && i < rank; ++i) {
         is_valid = given->shape[i] == prediction->shape[i];
     }
@@ -168,7 +183,10 @@ static leat_status bind_weight(context *c, int output, leat_error *err) {
                               : "one per sample (sample_weight_mode \"temporal\" for time steps)",
                           leati_shape_text(got, sizeof(got), given->rank, given->shape));
     }
-    c->weights[output] = leati_step_as_float(c, bind(c, given));
+    const leati_desc bound = *given;
+    leati_value weights = bind(c, given);
+    if (bound.rank > rank) weights = leati_reshape(c->graph, weights, rank, bound.shape);
+    c->weights[output] = leati_step_as_float(c, weights);
     return LEAT_OK;
 }
 
@@ -291,6 +309,14 @@ static void unscale_gradients(context *c) {
     leati_graph_store(c->graph, gradients, leati_div(c->graph, gradients, scale));
 }
 
+/* Tells if a weight on which the loss does not depend stays, as in current Keras: a gradient of 0 must not move
+ * it. */
+static bool may_stay(const leat_model *model) {
+    const leati_optimizer *optimizer = model->compiled.optimizer;
+    return model->compiled.as_keras3 && !optimizer->object && isnan(optimizer->config.weight_decay) &&
+           strcmp(optimizer->type->class_name, "Ftrl") != 0;
+}
+
 static leat_status store_gradients(context *c, leati_value *wrt, leati_value *gradients, leat_error *err) {
     const leati_weights *weights = &c->model->weights;
     for (int32_t i = 0; i < weights->trainable_count; ++i) {
@@ -302,7 +328,10 @@ static leat_status store_gradients(context *c, leati_value *wrt, leati_value *gr
     if (c->model->gradient_checkpointing) LEATI_TRY(leati_graph_recompute(c->graph, forward_count, err));
     leati_graph_label(c->graph, "gradients");
     for (int32_t i = 0; i < weights->trainable_count; ++i) {
-        if (gradients[i] == LEATI_NONE) {
+        if (gradients[i] == LEATI_NONE && may_stay(c->model)) {
+            const leati_desc desc = weights->entries[i]->desc;
+            gradients[i] = leati_full(c->graph, desc.rank, desc.shape, 0.0f);
+        } else if (gradients[i] == LEATI_NONE) {
             return leati_fail(
                 err, LEAT_EINVAL,
                 "weight '%s': the loss does not depend on it; freeze its layer, or give the outputs "

@@ -69,10 +69,16 @@ static leat_status check_count(const side *s, const leat_batch_spec *spec, leat_
                       s->count == 1 ? s->noun : s->nouns, count);
 }
 
+/* Tells if a sample is one number: its shape is () or (1,), which Keras does not tell apart in data. */
+static bool is_number(int rank, const int64_t *shape) {
+    return rank == 0 || (rank == 1 && shape[0] == 1);
+}
+
 static leat_status check_input(const leat_model *model, int index, const leat_tensor_spec *tensor,
                                leat_error *err) {
     leati_shape want = leati_model_input_shape(model, index);
-    bool fits = want.rank == tensor->rank + 1 || (want.rank == 2 && want.dims[1] == 1 && tensor->rank == 0);
+    if (is_number(want.rank - 1, want.dims + 1) && is_number(tensor->rank, tensor->shape)) return LEAT_OK;
+    bool fits = want.rank == tensor->rank + 1;
     for (int i = 0; fits && i < tensor->rank; ++i)
         fits = want.dims[i + 1] < 0 || want.dims[i + 1] == tensor->shape[i];
     if (fits) return LEAT_OK;
@@ -94,15 +100,31 @@ static leat_status bind_inputs(leati_binding *binding, const leat_model *model, 
     return LEAT_OK;
 }
 
+/* Matches the outputs that have a loss.  Data with a tensor for each output fits as well, as in Keras: those of the
+ * outputs without a loss are not used. */
+static leat_status bind_outputs(int32_t *tensors, const leat_model *model, leat_batch_part part,
+                                const leat_batch_spec *spec, leat_error *err) {
+    side with_loss = outputs_of(model, part), all = with_loss;
+    if (with_loss.count == 0 || leat_batch_spec_count(spec, part) != model->output_count) {
+        LEATI_TRY(check_count(&with_loss, spec, err));
+        return match(model, &with_loss, spec, tensors, err);
+    }
+    all.count = model->output_count;
+    for (int32_t i = 0; i < all.count; ++i) all.indices[i] = i;
+    LEATI_TRY(match(model, &all, spec, tensors, err));
+    for (int32_t i = 0; i < all.count; ++i)
+        if (!model->compiled.losses[i].type) tensors[i] = -1;
+    return LEAT_OK;
+}
+
 static leat_status bind_targets(leati_binding *binding, const leat_model *model, const leat_batch_spec *spec,
                                 leat_error *err) {
-    side targets = outputs_of(model, LEAT_PART_TARGET), weights = outputs_of(model, LEAT_PART_SAMPLE_WEIGHT);
-    LEATI_TRY(leati_prefix(check_count(&targets, spec, err), err, "targets"));
-    LEATI_TRY(leati_prefix(match(model, &targets, spec, binding->targets, err), err, "targets"));
+    LEATI_TRY(
+        leati_prefix(bind_outputs(binding->targets, model, LEAT_PART_TARGET, spec, err), err, "targets"));
     binding->target_count = model->output_count;
     if (leat_batch_spec_count(spec, LEAT_PART_SAMPLE_WEIGHT) == 0) return LEAT_OK;
-    LEATI_TRY(leati_prefix(check_count(&weights, spec, err), err, "sample weights"));
-    return leati_prefix(match(model, &weights, spec, binding->weights, err), err, "sample weights");
+    return leati_prefix(bind_outputs(binding->weights, model, LEAT_PART_SAMPLE_WEIGHT, spec, err), err,
+                        "sample weights");
 }
 
 leat_status leati_binding_init(leati_binding *binding, const leat_model *model, const leat_batch_spec *spec,
@@ -278,6 +300,8 @@ leat_status leati_binding_apply(leati_binding *binding, const leat_batch *batch,
     int bound = 0;
     for (int i = 0; i < binding->input_count; ++i) {
         spec->inputs[i] = desc_of(&batch->tensors[binding->inputs[i]]);
+        if (leati_model_input_shape(binding->model, i).rank == 1) /* (N, 1) is (N) */
+            spec->inputs[i] = leati_desc_make(spec->inputs[i].dtype, 1, spec->inputs[i].shape);
         pointers[bound++] = batch->tensors[binding->inputs[i]].data;
     }
     for (int i = 0; i < LEATI_PROGRAM_MAX_OUTPUTS; ++i) spec->targets[i].rank = spec->weights[i].rank = -1;

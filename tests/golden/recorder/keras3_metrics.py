@@ -56,6 +56,10 @@ CASES = [
                                        label_weights=[0.5, 2.0, 1.0]), "bits", "shares", (3,), True),
     ("AUC_label_weights", lambda: M.AUC(label_weights=[0.5, 2.0, 1.0], num_thresholds=30), "bits", "shares", (3,),
      True),
+    ("AUC_logits", lambda: M.AUC(from_logits=True), "bits", "logits", (3,), True),
+    ("AUC_logits_labels", lambda: M.AUC(from_logits=True, multi_label=True, num_labels=3, curve="PR"), "bits", "logits", (3,),
+     True),
+    ("TopKCategoricalAccuracy_rows", lambda: M.TopKCategoricalAccuracy(2), "onehots", "shares", (5, 4), True),
     ("BinaryAccuracy_logits", M.BinaryAccuracy, "bits", "logits", (4,), False),
     ("BinaryAccuracy_half", M.BinaryAccuracy, "bits", "halves", (4,), False),
     ("BinaryAccuracy_threshold", lambda: M.BinaryAccuracy(threshold=-0.4), "bits", "logits", (4,), False),
@@ -66,6 +70,8 @@ def values_of(random, kind, size, shape):
     """Returns targets or predictions of a batch."""
     if kind == "onehot":
         return np.eye(shape[-1], dtype="float32")[random.randint(0, shape[-1], size)]
+    if kind == "onehots":
+        return np.eye(shape[-1], dtype="float32")[random.randint(0, shape[-1], (size,) + shape[:-1])]
     if kind == "numbers":
         return random.randint(0, 4, (size, 1)).astype("float32")
     if kind == "bits":

@@ -83,6 +83,6 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
     lowering->output_masks[0] = joined_mask(layer, lowering, input_count, inputs, (int)axis);
 }
 
-LEATI_LAYER_TYPE(concatenate, "Concatenate", "concatenate", config, fields, .min_inputs = 2, .max_inputs = 32,
-                 .masking = LEATI_MASK_COMPUTED, .steps = LEATI_STEPS_BY_AXIS, .infer = infer,
-                 .lower = lower);
+LEATI_LAYER_TYPE(concatenate, "Concatenate", "concatenate", config, fields, .min_inputs = 2,
+                 .max_inputs = LEATI_MAX_CONCAT, .masking = LEATI_MASK_COMPUTED, .steps = LEATI_STEPS_BY_AXIS,
+                 .infer = infer, .lower = lower);

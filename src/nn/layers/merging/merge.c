@@ -168,9 +168,13 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
     .min_inputs = 2, .masking = LEATI_MASK_COMPUTED, .steps = LEATI_STEPS_BY_NUMBER, .infer = infer,         \
     .lower = lower
 
-LEATI_LAYER_TYPE(add, "Add", "add", config, fields, .max_inputs = 32, COMMON_MEMBERS);
+LEATI_LAYER_TYPE(add, "Add", "add", config, fields, .max_inputs = LEATI_MAX_CONCAT, COMMON_MEMBERS);
 LEATI_LAYER_TYPE(subtract, "Subtract", "subtract", config, fields, .max_inputs = 2, COMMON_MEMBERS);
-LEATI_LAYER_TYPE(multiply, "Multiply", "multiply", config, fields, .max_inputs = 32, COMMON_MEMBERS);
-LEATI_LAYER_TYPE(average, "Average", "average", config, fields, .max_inputs = 32, COMMON_MEMBERS);
-LEATI_LAYER_TYPE(maximum, "Maximum", "maximum", config, fields, .max_inputs = 32, COMMON_MEMBERS);
-LEATI_LAYER_TYPE(minimum, "Minimum", "minimum", config, fields, .max_inputs = 32, COMMON_MEMBERS);
+LEATI_LAYER_TYPE(multiply, "Multiply", "multiply", config, fields, .max_inputs = LEATI_MAX_CONCAT,
+                 COMMON_MEMBERS);
+LEATI_LAYER_TYPE(average, "Average", "average", config, fields, .max_inputs = LEATI_MAX_CONCAT,
+                 COMMON_MEMBERS);
+LEATI_LAYER_TYPE(maximum, "Maximum", "maximum", config, fields, .max_inputs = LEATI_MAX_CONCAT,
+                 COMMON_MEMBERS);
+LEATI_LAYER_TYPE(minimum, "Minimum", "minimum", config, fields, .max_inputs = LEATI_MAX_CONCAT,
+                 COMMON_MEMBERS);

@@ -35,7 +35,7 @@ static leati_value with_time(leati_graph *g, leati_value x) {
     return leati_reshape(g, x, desc.rank + 1, dims);
 }
 
-/* Splits a sequence into its steps, at most 32 parts at a time: the gradients of so many slices are joined by one
+/* Splits a sequence into its steps, at most 64 parts at a time: the gradients of so many slices are joined by one
  * CONCAT (engine/graph/join_slices.c), while those of more are each padded to the length of the sequence.  Since time
  * is the first axis, a plan copies neither the slices nor the joined parts (engine/plan/alias.c). */
 static void split(leati_graph *g, leati_value x, int64_t count, leati_value *out) {
