@@ -134,7 +134,8 @@ typedef struct leati_implementation {
 
 #define LEATI_REASON_BYTES 96
 
-/* Several nodes that one kernel computes.  There are four sorts; a plan of the host has only products.
+/* Several nodes that one kernel computes.  There are four sorts; a plan of the host has only products and
+ * losses.
  * Element-wise ops of one shape (engine/plan/fuse_elementwise.c): ELTWISE, ELTWISE_BWD, BINARY of f32 or bf16, DROPOUT,
  * and CAST to f32 or bf16.  Their results have the shape of `whole`; the operands of BINARY may be broadcast to it.
  * Moving averages (engine/plan/fuse_averages.c): MOVING_AVERAGE, whose operands are its state and its value, and before

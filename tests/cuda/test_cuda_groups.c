@@ -333,7 +333,8 @@ static void loss(bench *b) {
     leati_value x = input(b, 0, 2, (int64_t[]){ROWS, COLUMNS}),
                 labels = input(b, 1, 2, (int64_t[]){ROWS, COLUMNS});
     leati_value rows = input(b, 2, 2, (int64_t[]){ROWS, 1}), outputs[2];
-    leati_graph_node(g, LEATI_OP_SOFTMAX_XENT, NULL, 2, (leati_value[]){x, labels}, outputs);
+    leati_attrs attrs = {.xent = {(leati_xent)leat_rng_below(&b->rng, 3)}};
+    leati_graph_node(g, LEATI_OP_SOFTMAX_XENT, &attrs, 2, (leati_value[]){x, labels}, outputs);
     keep(b, leati_mul(g, outputs[1], leat_rng_below(&b->rng, 2) ? rows : leati_scalar(g, 0.25f)));
     keep(b, outputs[0]);
 }

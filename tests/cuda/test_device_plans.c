@@ -71,7 +71,8 @@ static leat_status build_step(leati_graph *g, leati_value *outputs, leat_error *
     leati_value h = leati_function_of(g, leati_matmul(g, x, false, wrt[0], false, LEATI_NONE), LEATI_FN_TANH);
     h = leati_dropout(g, h, 0.4f, 0, 7);
     leati_value logits = leati_matmul(g, h, false, wrt[1], false, LEATI_NONE);
-    leati_value loss = leati_reduce_all(g, LEATI_REDUCE_MEAN, leati_softmax_xent(g, logits, labels));
+    leati_value loss =
+        leati_reduce_all(g, LEATI_REDUCE_MEAN, leati_softmax_xent(g, logits, labels, LEATI_XENT_EXACT));
     leat_status status = leati_graph_differentiate(g, loss, 2, wrt, gradient, err);
     if (status != LEAT_OK) return status;
     update(g, 0, features * hidden, gradient[0]);

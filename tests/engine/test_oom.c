@@ -26,7 +26,8 @@ static leat_status build(leati_graph *g, leat_error *err) {
         h = leati_function_of(g, leati_matmul(g, h, false, w, false, none), LEATI_FN_TANH);
     leati_value logits = leati_matmul(g, leati_dropout(g, h, 0.5f, 0, 1), false, w, false, none);
     leati_graph_label(g, "loss");
-    leati_value loss = leati_reduce_all(g, LEATI_REDUCE_MEAN, leati_softmax_xent(g, logits, labels));
+    leati_value loss =
+        leati_reduce_all(g, LEATI_REDUCE_MEAN, leati_softmax_xent(g, logits, labels, LEATI_XENT_EXACT));
     int32_t forward = leati_graph_node_count(g);
     leat_status status = leati_graph_differentiate(g, loss, 1, &w, &d, err);
     int32_t nodes = leati_graph_node_count(g);

@@ -69,7 +69,8 @@ static leati_value random_matmul(program *p) {
 static leati_value random_softmax_pair(program *p) {
     const int64_t dims[2] = {4, 6};
     leati_value outputs[2], inputs[2] = {as(p, any_of(p, 24), 2, dims), as(p, any_of(p, 24), 2, dims)};
-    leati_graph_node(p->s.graph, LEATI_OP_SOFTMAX_XENT, NULL, 2, inputs, outputs);
+    leati_attrs attrs = {.xent = {(leati_xent)pick(p, 3)}};
+    leati_graph_node(p->s.graph, LEATI_OP_SOFTMAX_XENT, &attrs, 2, inputs, outputs);
     return outputs[p->differentiable ? 0 : pick(p, 2)];
 }
 

@@ -131,15 +131,33 @@ static void functions_keep_nan(void **state) {
 static void softmax_of_far_logits(void **state) {
     (void)state;
     float logits[3] = {100, -100, 99}, labels[3] = {0, 1, 0}, loss = 0, difference[3], dst[3];
-    leati_attrs attrs = {.softmax = {.axis = 1}};
+    leati_attrs attrs = {.softmax = {.axis = 1}}, exact = {.xent = {LEATI_XENT_EXACT}};
     leati_desc descs[4] = {matrix(1, 3), matrix(1, 3), vector(LEAT_F32, 1), matrix(1, 3)};
-    run_op(LEATI_OP_SOFTMAX_XENT, &attrs, 2, 2, descs, (void *[]){logits, labels, &loss, difference}, 0);
+    run_op(LEATI_OP_SOFTMAX_XENT, &exact, 2, 2, descs, (void *[]){logits, labels, &loss, difference}, 0);
     assert_float_equal(loss, 200.31326, 1e-4);
     assert_float_equal(difference[0], 0.7310586, 1e-6);
     assert_float_equal(difference[1], -1, 1e-6);
     run_op(LEATI_OP_SOFTMAX, &attrs, 1, 1, descs, (void *[]){logits, dst}, 0);
     assert_float_equal(dst[2], 0.2689414, 1e-6);
     assert_true(dst[1] >= 0 && dst[1] < 1e-30f);
+}
+
+/* Loss and gradient of a row whose probabilities are p = 1, 2e-9 and 2e-9 are all clipped, and of others. */
+static void clipped_probabilities(void **state) {
+    (void)state;
+    float logits[3] = {20, 0, 0}, labels[3] = {0.25f, 0.75f, 0}, loss = 0, difference[3];
+    leati_desc descs[4] = {matrix(1, 3), matrix(1, 3), vector(LEAT_F32, 1), matrix(1, 3)};
+    leati_attrs attrs = {.xent = {LEATI_XENT_CLIPPED}};
+    run_op(LEATI_OP_SOFTMAX_XENT, &attrs, 2, 2, descs, (void *[]){logits, labels, &loss, difference}, 0);
+    assert_float_equal(loss, 12.0885717f, 1e-4);
+    for (int i = 0; i < 3; ++i) assert_float_equal(difference[i], 0, 0);
+    logits[0] = 1; /* p = 0.57611688, 0.21194156, 0.21194156 */
+    run_op(LEATI_OP_SOFTMAX_XENT, &attrs, 2, 2, descs, (void *[]){logits, labels, &loss, difference}, 0);
+    assert_float_equal(loss, 1.3014447f, 1e-5);
+    assert_float_equal(difference[1], -0.5380584f, 1e-6);
+    logits[0] = NAN;
+    run_op(LEATI_OP_SOFTMAX_XENT, &attrs, 2, 2, descs, (void *[]){logits, labels, &loss, difference}, 0);
+    assert_true(isnan(loss) && isnan(difference[2]));
 }
 
 static void classes_at_their_limits(void **state) {
@@ -354,10 +372,11 @@ static void updates_against_keras(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(functions_against_libm), cmocka_unit_test(functions_keep_nan),
-        cmocka_unit_test(softmax_of_far_logits),  cmocka_unit_test(classes_at_their_limits),
-        cmocka_unit_test(casts_saturate),         cmocka_unit_test(casts_round_to_bfloat16),
-        cmocka_unit_test(masks_of_dropout),       cmocka_unit_test(updates_against_keras),
+        cmocka_unit_test(functions_against_libm),  cmocka_unit_test(functions_keep_nan),
+        cmocka_unit_test(softmax_of_far_logits),   cmocka_unit_test(clipped_probabilities),
+        cmocka_unit_test(classes_at_their_limits), cmocka_unit_test(casts_saturate),
+        cmocka_unit_test(casts_round_to_bfloat16), cmocka_unit_test(masks_of_dropout),
+        cmocka_unit_test(updates_against_keras),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

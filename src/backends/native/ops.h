@@ -76,6 +76,8 @@
     X(UPDATE_LION, update_lion)
 
 /* One kernel for a group of nodes; kernel->run stays NULL if there is none, and `why` says the reason. */
+leat_status leati_native_scaled_xent(const leati_group *group, leati_kernel *kernel, char *why,
+                                     leat_error *err);
 leat_status leati_native_prepare_group(const leati_group *group, leati_kernel *kernel, char *why,
                                        leat_error *err);
 

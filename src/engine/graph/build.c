@@ -190,8 +190,9 @@ leati_value leati_rank_sum(leati_graph *g, leati_value x) {
     return leati_graph_node(g, LEATI_OP_RANK_SUM, NULL, 1, &x, NULL);
 }
 
-leati_value leati_softmax_xent(leati_graph *g, leati_value logits, leati_value labels) {
-    return leati_graph_node(g, LEATI_OP_SOFTMAX_XENT, NULL, 2, (leati_value[]){logits, labels}, NULL);
+leati_value leati_softmax_xent(leati_graph *g, leati_value logits, leati_value labels, leati_xent kind) {
+    leati_attrs attrs = {.xent = {kind}};
+    return leati_graph_node(g, LEATI_OP_SOFTMAX_XENT, &attrs, 2, (leati_value[]){logits, labels}, NULL);
 }
 
 static leati_value to_shape(leati_graph *g, leati_op op, leati_value x, int rank, const int64_t *dims) {

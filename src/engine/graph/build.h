@@ -29,7 +29,7 @@ leati_value leati_softmax_of(leati_graph *g, leati_value x, int axis);
 /* Computes one softmax over several axes (bit i: axis i) together. */
 leati_value leati_softmax_over(leati_graph *g, leati_value x, uint32_t axes);
 leati_value leati_log_softmax(leati_graph *g, leati_value x, int axis);
-leati_value leati_softmax_xent(leati_graph *g, leati_value logits, leati_value labels);
+leati_value leati_softmax_xent(leati_graph *g, leati_value logits, leati_value labels, leati_xent kind);
 /* Returns the CTC loss of each sample. */
 leati_value leati_ctc(leati_graph *g, leati_value logits, leati_value labels);
 /* Returns the sum of x over the ranks of a run. */

@@ -80,7 +80,8 @@ typedef struct leati_desc {
  *   BROADCAST          src -> src repeated to attrs.shape (NumPy's rule)
  *   SOFTMAX            src -> softmax over attrs.softmax.axis, or its logarithm if attrs.softmax.log
  *   SOFTMAX_BWD        dst, diff_dst -> diff_src
- *   SOFTMAX_XENT       logits (..., C), labels (..., C) -> loss (...), softmax(logits) - labels (..., C)
+ *   SOFTMAX_XENT       logits (..., C), labels (..., C) -> loss (...), gradient with respect to the logits (..., C):
+ *                      softmax(logits) - labels; attrs.xent may clip the probabilities (leati_xent)
  *   ATTENTION          q (N, T, H, D), k (N, S, G, D), v (N, S, G, V), mask? (N or 1, T or 1, S)
  *                      -> y (N, T, H, V), log_sums (N, H, T; (0) unless training).
  *                      y = dropout(softmax(scale q k')) v for each head; query head h reads key head h / (H / G).
@@ -262,6 +263,15 @@ typedef enum leati_reduce {
     LEATI_REDUCE_MIN
 } leati_reduce;
 
+#define LEATI_EPSILON 1e-7f /* keras.backend.epsilon() */
+
+/* From what SOFTMAX_XENT computes its loss.  With p = softmax(logits) and c = clip(p, epsilon, 1 - epsilon): */
+typedef enum leati_xent {
+    LEATI_XENT_EXACT,     /* -sum labels log p */
+    LEATI_XENT_CLIPPED,   /* -sum labels log c */
+    LEATI_XENT_NORMALIZED /* -sum labels log (c / sum c) */
+} leati_xent;
+
 typedef enum leati_pooling {
     LEATI_POOL_MAX,
     LEATI_POOL_AVERAGE /* padding does not count, as in Keras */
@@ -350,6 +360,9 @@ typedef struct leati_attrs {
             int32_t axis;
             bool log;
         } softmax;
+        struct {
+            leati_xent kind;
+        } xent;
         struct {
             float scale, rate; /* rate: of dropout; 0: none */
             uint64_t stream;

@@ -53,8 +53,16 @@ static leat_status infer_xent(const leati_attrs *attrs, int input_count, const l
     return LEAT_OK;
 }
 
-/* The gradient with respect to the logits is (softmax - labels) times the gradient with respect to the loss.  This is
- * TensorFlow's definition, also for labels that do not sum to 1. */
+/* Returns the logarithms of which the loss is the negative sum, weighted by the labels. */
+static leati_value xent_logarithms(leati_graph *g, leati_value logits, leati_xent kind) {
+    if (kind == LEATI_XENT_EXACT) return leati_log_softmax(g, logits, -1);
+    leati_value p = leati_clip(g, leati_softmax_of(g, logits, -1), LEATI_EPSILON, 1.0f - LEATI_EPSILON);
+    leati_value logarithms = leati_function_of(g, p, LEATI_FN_LOG);
+    return kind == LEATI_XENT_NORMALIZED ? leati_log_softmax(g, logarithms, -1) : logarithms;
+}
+
+/* The gradient with respect to the logits is output 1, which is softmax - labels (TensorFlow's definition, also for
+ * labels that do not sum to 1) unless the probabilities are clipped, times the gradient with respect to the loss. */
 static void xent_gradient(leati_graph *g, const leati_node *node, const leati_value *diff_outputs,
                           const bool *wanted, leati_value *diff_inputs) {
     if (diff_outputs[1] != LEATI_NONE) {
@@ -65,7 +73,7 @@ static void xent_gradient(leati_graph *g, const leati_node *node, const leati_va
     leati_value diff = leati_expand_last(g, diff_outputs[0]);
     if (wanted[0]) diff_inputs[0] = leati_mul(g, node->outputs[1], diff);
     if (wanted[1]) {
-        leati_value log = leati_log_softmax(g, node->inputs[0], -1);
+        leati_value log = xent_logarithms(g, node->inputs[0], node->attrs.xent.kind);
         diff_inputs[1] = leati_mul(g, leati_linear(g, log, -1, 0), diff);
     }
 }

@@ -3,7 +3,8 @@
  * y_pred is the output of a sigmoid, or of a softmax of rank 2 (Keras computes a softmax of another rank as exp / sum),
  * the loss is computed from the logits, without clipping; otherwise the probabilities are clipped.  In current Keras
  * the tensor of a softmax or sigmoid carries its logits, whatever its rank and axis, and every crossentropy computes
- * from them: binary_crossentropy takes a softmax's logits for those of a sigmoid, and the reverse. */
+ * from them: binary_crossentropy takes a softmax's logits for those of a sigmoid, and the reverse.  Where clipped
+ * probabilities come from a softmax, SOFTMAX_XENT computes the loss and its gradient with respect to the logits. */
 #include "nn/losses/types.h"
 
 #include "engine/graph/build.h"
@@ -41,6 +42,24 @@ static leati_value logits_of(const leati_graph *g, const leati_measure_options *
     }
     if (options->from_logits) return y_pred;
     return binary ? sigmoid : softmax;
+}
+
+/* Returns the logits, with the shape of y_pred, if y_pred is made by a softmax over its last axis, perhaps behind
+ * layers that only change its shape; otherwise LEATI_NONE. */
+static leati_value hidden_logits(leati_graph *g, leati_value y_pred) {
+    const leati_desc desc = *leati_graph_desc(g, y_pred);
+    const leati_node *node = NULL;
+    leati_op op = producer_of(g, y_pred, &node);
+    for (leati_value x = y_pred; op == LEATI_OP_RESHAPE; op = producer_of(g, x, &node)) {
+        x = node->inputs[0];
+        const leati_desc *before = leati_graph_desc(g, x);
+        if (before->rank == 0 || before->shape[before->rank - 1] != desc.shape[desc.rank - 1])
+            return LEATI_NONE;
+    }
+    if (!node || op != LEATI_OP_SOFTMAX || node->attrs.softmax.log) return LEATI_NONE;
+    leati_value logits = node->inputs[0];
+    if (node->attrs.softmax.axis != leati_graph_desc(g, logits)->rank - 1) return LEATI_NONE;
+    return leati_reshape(g, logits, desc.rank, desc.shape);
 }
 
 static leati_value clipped(leati_graph *g, leati_value p) {
@@ -84,8 +103,11 @@ static leati_value categorical(leati_graph *g, const leati_measure_options *opti
     leati_value labels =
         axis_last(g, leati_smoothed_labels(g, y_true, options->label_smoothing, classes), options->axis);
     leati_value logits = logits_of(g, options, y_pred, false);
-    if (logits != LEATI_NONE) return leati_softmax_xent(g, axis_last(g, logits, options->axis), labels);
+    if (logits != LEATI_NONE)
+        return leati_softmax_xent(g, axis_last(g, logits, options->axis), labels, LEATI_XENT_EXACT);
     y_pred = axis_last(g, y_pred, options->axis);
+    logits = hidden_logits(g, y_pred);
+    if (logits != LEATI_NONE) return leati_softmax_xent(g, logits, labels, LEATI_XENT_CLIPPED);
     leati_value sum = leati_reduce_last(g, LEATI_REDUCE_SUM, y_pred, true);
     leati_value log = leati_function_of(g, clipped(g, leati_div(g, y_pred, sum)), LEATI_FN_LOG);
     return leati_linear(g, leati_sum_last(g, leati_mul(g, labels, log)), -1.0f, 0.0f);
@@ -111,9 +133,16 @@ leati_value leati_kept_classes(leati_graph *g, const leati_measure_options *opti
 static leati_value sparse(leati_graph *g, const leati_measure_options *options, leati_value y_true,
                           leati_value y_pred) {
     leati_value logits = logits_of(g, options, y_pred, false);
-    if (logits == LEATI_NONE) logits = leati_function_of(g, clipped(g, y_pred), LEATI_FN_LOG);
-    logits = axis_last(g, logits, options->axis);
-    return leati_softmax_xent(g, logits, leati_class_rows(g, options, y_true, logits));
+    leati_xent kind = LEATI_XENT_EXACT;
+    if (logits == LEATI_NONE) {
+        y_pred = axis_last(g, y_pred, options->axis);
+        logits = hidden_logits(g, y_pred);
+        kind = logits == LEATI_NONE ? LEATI_XENT_EXACT : LEATI_XENT_NORMALIZED;
+        if (logits == LEATI_NONE) logits = leati_function_of(g, clipped(g, y_pred), LEATI_FN_LOG);
+    } else {
+        logits = axis_last(g, logits, options->axis);
+    }
+    return leati_softmax_xent(g, logits, leati_class_rows(g, options, y_true, logits), kind);
 }
 
 /* Returns t softplus(-x) + (1 - t) softplus(x).  No term cancels for a large |x|,

@@ -17,8 +17,6 @@ const char *leati_loss_name_at(int index);
 const char *leati_measure_name_at(const leati_measure *measure, int index);
 bool leati_measure_has_name(const leati_measure *measure, const char *name);
 
-#define LEATI_EPSILON 1e-7f /* keras.backend.epsilon() */
-
 extern const leati_loss_type leati_loss_mean_squared_error;
 extern const leati_loss_type leati_loss_mean_absolute_error;
 extern const leati_loss_type leati_loss_mean_absolute_percentage_error;

@@ -94,13 +94,53 @@ static __device__ __forceinline__ void softmax_bwd(const leati_cuda_softmax_args
     }
 }
 
-/* loss = sum of labels (log sum exp(logits) - logits). */
 static __device__ __forceinline__ float scale_of(const leati_cuda_softmax_args &a, const leati_line &l) {
     return a.scale.at ? leati_element(a.scale, l.number * a.scale_step) : 1.0f;
 }
 
+/* The gradient m (s - t) in the notation of backends/ref/softmax.c. */
+static __device__ __forceinline__ float clipped_slope(const leati_cuda_softmax_args &a, float p, float label,
+                                                      float per_sum) {
+    return p >= a.low && p <= a.high ? p * per_sum - label : 0.0f;
+}
+
+/* loss = -sum of labels log c, where c are the clipped probabilities, perhaps divided by their sum.  It is NaN where a
+ * logit is, though fminf and fmaxf ignore NaN. */
+template <int BY>
+static __device__ __forceinline__ void clipped_xent(const leati_cuda_softmax_args &a, double *shared) {
+    leati_line l = line_of<BY>(a);
+    if (l.number >= a.outer) return;
+    const float scale = scale_of(a, l);
+    leati_softmax_sums s = sums_of_line<BY>(a.src, l, a.length, shared);
+    float factor = (float)(1 / s.sum), part = 0, slopes = 0, loss = 0 * factor, log_of_total = 0, per_sum = 0;
+    if (a.normalized) {
+        for (int64_t i = l.thread; i < a.length; i += l.step)
+            part += fmaxf(fminf(expf(leati_element(a.src, l.at + i) - s.maximum) * factor, a.high), a.low);
+        float total = (float)combine_line<BY, leati_add>((double)part, shared);
+        log_of_total = logf(total);
+        per_sum = 1 / total;
+    }
+    for (int64_t i = l.thread; i < a.length; i += l.step) {
+        float p = expf(leati_element(a.src, l.at + i) - s.maximum) * factor;
+        float label = leati_element(a.other, l.at + i);
+        slopes -= clipped_slope(a, p, label, per_sum);
+        if (label != 0) loss += label * (log_of_total - logf(fmaxf(fminf(p, a.high), a.low)));
+    }
+    float all = (float)combine_line<BY, leati_add>((double)slopes, shared);
+    for (int64_t i = l.thread; a.dst.at && i < a.length; i += l.step) {
+        float p = expf(leati_element(a.src, l.at + i) - s.maximum) * factor;
+        float label = leati_element(a.other, l.at + i);
+        leati_set_element(a.dst, l.at + i, (clipped_slope(a, p, label, per_sum) + p * all) * scale);
+    }
+    if (!a.loss.at) return;
+    loss = (float)combine_line<BY, leati_add>((double)loss, shared);
+    if (l.thread == 0) leati_set_element(a.loss, l.number, loss);
+}
+
+/* loss = sum of labels (log sum exp(logits) - logits), or that of clipped probabilities. */
 template <int BY>
 static __device__ __forceinline__ void softmax_xent(const leati_cuda_softmax_args &a, double *shared) {
+    if (a.high > 0) return clipped_xent<BY>(a, shared);
     leati_line l = line_of<BY>(a);
     if (l.number >= a.outer) return;
     const float scale = scale_of(a, l);
@@ -182,6 +222,7 @@ static __device__ __forceinline__ void softmax_bwd_kept(const leati_cuda_softmax
 
 template <int BY>
 static __device__ __forceinline__ void softmax_xent_kept(const leati_cuda_softmax_args &a, double *shared) {
+    if (a.high > 0) return clipped_xent<BY>(a, shared);
     leati_line l = line_of<BY>(a);
     if (l.number >= a.outer) return;
     float x[kept_elements], power[kept_elements], label[kept_elements], loss = 0;

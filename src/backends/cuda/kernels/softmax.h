@@ -9,9 +9,12 @@ typedef struct leati_cuda_softmax_args {
     int64_t outer, length, inner;
     int64_t logarithm; /* 1: the logarithm of the softmax */
     /* SOFTMAX: src -> dst.  SOFTMAX_BWD: src is the softmax, `other` is diff_dst, dst is diff_src.  SOFTMAX_XENT: src
-     * has the logits, `other` the labels; dst is softmax - labels, times an element of `scale`, if there is one. */
+     * has the logits, `other` the labels; dst is the gradient with respect to the logits, times an element
+     * of `scale`, if there is one. */
     leati_cuda_tensor src, other, dst, loss, scale;
     int64_t scale_step; /* 1: `scale` has an element for each line, 0: for all */
+    int64_t normalized; /* SOFTMAX_XENT: 1: the clipped probabilities are divided by their sum */
+    float low, high;    /* SOFTMAX_XENT: limits of the probabilities; both 0: none */
 } leati_cuda_softmax_args;
 
 #endif

@@ -16,6 +16,7 @@ typedef struct softmax_state {
     leati_cuda_grid grid;
     leati_axis_split split;
     bool logarithm;
+    leati_xent xent;
     leati_desc descs[4]; /* of the arguments */
     leati_desc scale;    /* of a group */
 } softmax_state;
@@ -24,7 +25,10 @@ static leati_cuda_softmax_args args_of(const softmax_state *s) {
     return (leati_cuda_softmax_args){.outer = s->split.outer,
                                      .length = s->split.length,
                                      .inner = s->split.inner,
-                                     .logarithm = s->logarithm};
+                                     .logarithm = s->logarithm,
+                                     .normalized = s->xent == LEATI_XENT_NORMALIZED,
+                                     .low = s->xent == LEATI_XENT_EXACT ? 0 : LEATI_EPSILON,
+                                     .high = s->xent == LEATI_XENT_EXACT ? 0 : 1 - LEATI_EPSILON};
 }
 
 static leat_status run_softmax(const leati_kernel *kernel, void *const *args, const leati_run *run,
@@ -139,6 +143,7 @@ LEATI_CUDA_PREPARE(softmax_bwd) {
 LEATI_CUDA_PREPARE(softmax_xent) {
     (void)why;
     LEATI_TRY(prepare(task, kernel, "softmax_xent", task->inputs[0].rank - 1, err));
+    ((softmax_state *)kernel->state)->xent = task->attrs->xent.kind;
     kernel->run = run_xent;
     return LEAT_OK;
 }
@@ -152,7 +157,9 @@ leat_status leati_cuda_prepare_xent(const leati_group *group, leati_kernel *kern
                              .outputs = outputs,
                              .device = group->device};
     LEATI_TRY(prepare(&task, kernel, "softmax_xent", task.inputs[0].rank - 1, err));
-    ((softmax_state *)kernel->state)->scale = group->inputs[2];
+    softmax_state *s = kernel->state;
+    s->scale = group->inputs[2];
+    s->xent = group->members[0].attrs->xent.kind;
     snprintf(kernel->implementation, sizeof kernel->implementation, "cuda, 2 ops in one");
     kernel->run = run_scaled_xent;
     return LEAT_OK;

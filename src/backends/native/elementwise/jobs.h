@@ -36,6 +36,8 @@ typedef struct leati_reduce_args {
 typedef struct leati_softmax_args {
     int64_t classes, columns;
     leat_dtype target_dtype; /* IN_TOP_K */
+    bool scaled;             /* SOFTMAX_XENT: in[2] multiplies the gradient */
+    int64_t scale_step;      /* 1: in[2] has a number for each row; 0: one for all */
 } leati_softmax_args;
 
 /* GATHER, GATHER_BWD: rows of a (rows, columns) table. */

@@ -159,20 +159,100 @@ static double xent_row(const float *logits, const float *labels, int64_t count, 
     return loss;
 }
 
-/* out[0] (rows): the loss; out[1] (rows, classes): softmax - labels.  Either may be NULL. */
+/* A row of SOFTMAX_XENT. */
+typedef struct xent_view {
+    const float *logits, *labels;
+    float *difference; /* NULL: only the loss is wanted */
+    int64_t count;
+    float maximum, factor; /* softmax(x) = e^(x - maximum) factor */
+    double sum;
+    float scale; /* of the gradient */
+} xent_view;
+
+static void xent_difference(const xent_view *x) {
+    for (int64_t i = 0, left; i < x->count; i += LEATI_LANES) {
+        left = x->count - i;
+        vf e = v_load_part(x->difference + i, left);
+        v_store_part(x->difference + i, (e * x->factor - v_load_part(x->labels + i, left)) * x->scale, left);
+    }
+}
+
+/* Returns the probabilities of a vector of classes, 0 behind the last class. */
+LEATI_INLINE vf xent_probability(const xent_view *x, int64_t i) {
+    int64_t left = x->count - i;
+    if (x->difference) return v_load_part(x->difference + i, left) * x->factor;
+    vf p = v_exp_below(v_load_part(x->logits + i, left) - x->maximum) * x->factor;
+    return v_select(v_lanes() < (int32_t)(left < LEATI_LANES ? left : LEATI_LANES), p, v_all(0));
+}
+
+LEATI_INLINE vf xent_clip(vf p) {
+    return v_max(v_min(p, v_all(1.0f - LEATI_EPSILON)), v_all(LEATI_EPSILON));
+}
+
+/* Returns the sum of the clipped probabilities. */
+static double xent_clipped_sum(const xent_view *x) {
+    double sum = 0;
+    for (int64_t i = 0; i < x->count; i += SOFTMAX_STRETCH) {
+        int64_t end = x->count - i < SOFTMAX_STRETCH ? x->count : i + SOFTMAX_STRETCH;
+        vf acc = {0};
+        for (int64_t j = i; j < end; j += LEATI_LANES) acc += xent_clip(xent_probability(x, j));
+        sum += (double)v_sum(acc);
+    }
+    int64_t beyond = (LEATI_LANES - x->count % LEATI_LANES) % LEATI_LANES;
+    return sum - (double)beyond * (double)LEATI_EPSILON;
+}
+
+/* Returns m (s - t) in the notation of backends/ref/softmax.c. */
+LEATI_INLINE vf xent_slope(vf p, vf t, float per_sum) {
+    vi kept = (vi)(p >= v_all(LEATI_EPSILON)) & (vi)(p <= v_all(1.0f - LEATI_EPSILON));
+    return v_select(kept, p * per_sum - t, v_all(0));
+}
+
+/* Computes a row whose probabilities are clipped, and returns its loss.  Labels are usually 0 for most classes, whose
+ * logarithms nobody needs; the loss is nevertheless NaN where a logit is. */
+static float xent_clipped(const xent_view *x, bool normalized) {
+    double total = normalized ? xent_clipped_sum(x) : 1, loss = 0 * x->sum, passed = 0;
+    float log_of_total = (float)log(total), per_sum = normalized ? (float)(1 / total) : 0;
+    for (int64_t i = 0; i < x->count; i += SOFTMAX_STRETCH) {
+        int64_t end = x->count - i < SOFTMAX_STRETCH ? x->count : i + SOFTMAX_STRETCH;
+        vf acc = {0}, losses = {0};
+        for (int64_t j = i; j < end; j += LEATI_LANES) {
+            vf p = xent_probability(x, j), t = v_load_part(x->labels + j, x->count - j);
+            acc -= xent_slope(p, t, per_sum);
+            if (v_any((vi)(t != v_all(0)))) losses += t * (log_of_total - v_log(xent_clip(p)));
+        }
+        passed += (double)v_sum(acc);
+        loss += (double)v_sum(losses);
+    }
+    float all = (float)passed;
+    for (int64_t i = 0; x->difference && i < x->count; i += LEATI_LANES) {
+        vf p = xent_probability(x, i), t = v_load_part(x->labels + i, x->count - i);
+        v_store_part(x->difference + i, (xent_slope(p, t, per_sum) + p * all) * x->scale, x->count - i);
+    }
+    return (float)loss;
+}
+
+/* out[0] (rows): the loss; out[1] (rows, classes): the gradient.  Either may be NULL. */
 static void softmax_xent(const leati_range_job *job, int64_t first, int64_t last) {
     int64_t count = job->softmax.classes;
+    const leati_xent kind = job->attrs->xent.kind;
     for (int64_t row = first; row < last; row++) {
-        const float *logits = job->in[0] + row * count, *labels = job->in[1] + row * count;
-        float *difference = job->out[1] ? job->out[1] + row * count : NULL;
-        float maximum = row_maximum(logits, count);
-        double sum = row_exps(logits, count, maximum, difference);
-        if (job->out[0]) job->out[0][row] = (float)xent_row(logits, labels, count, maximum, (float)log(sum));
-        float factor = (float)(1 / sum);
-        for (int64_t i = 0; difference && i < count; i += LEATI_LANES) {
-            vf e = v_load_part(difference + i, count - i);
-            v_store_part(difference + i, e * factor - v_load_part(labels + i, count - i), count - i);
-        }
+        const float *scale = job->softmax.scaled ? job->in[2] + row * job->softmax.scale_step : NULL;
+        xent_view x = {.logits = job->in[0] + row * count,
+                       .labels = job->in[1] + row * count,
+                       .difference = job->out[1] ? job->out[1] + row * count : NULL,
+                       .count = count,
+                       .scale = scale ? *scale : 1};
+        x.maximum = row_maximum(x.logits, count);
+        x.sum = row_exps(x.logits, count, x.maximum, x.difference);
+        x.factor = (float)(1 / x.sum);
+        float loss = 0;
+        if (kind != LEATI_XENT_EXACT)
+            loss = xent_clipped(&x, kind == LEATI_XENT_NORMALIZED);
+        else if (job->out[0])
+            loss = (float)xent_row(x.logits, x.labels, count, x.maximum, (float)log(x.sum));
+        if (kind == LEATI_XENT_EXACT && x.difference) xent_difference(&x);
+        if (job->out[0]) job->out[0][row] = loss;
     }
 }
 

@@ -184,6 +184,19 @@ LEATI_INLINE vi v_nan(vf x) {
     return (vi)(x != same);
 }
 
+/* Returns true if the mask of any lane is set. */
+LEATI_INLINE bool v_any(vi mask) {
+#if defined(__AVX512F__) && LEATI_LANES == 16
+    return _mm512_test_epi32_mask((__m512i)mask, (__m512i)mask) != 0;
+#elif defined(__AVX__) && LEATI_LANES == 8
+    return !_mm256_testz_si256((__m256i)mask, (__m256i)mask);
+#else
+    int32_t lanes = 0;
+    for (int i = 0; i < LEATI_LANES; i++) lanes |= mask[i];
+    return lanes != 0;
+#endif
+}
+
 /* v_min and v_max return NaN where x is NaN. */
 LEATI_INLINE vf v_min(vf x, vf y) {
 #if defined(__AVX512F__) && LEATI_LANES == 16
