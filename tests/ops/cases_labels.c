@@ -61,5 +61,11 @@ const op_case cases_labels[] = {
      .input_count = 2,
      .inputs = {OP_F32(2, 4), OP_TYPED(LEAT_F32, 0, 1, 8200)},
      .constant = 2},
+    {.name = "gather_bwd of a large table",
+     .op = LEATI_OP_GATHER_BWD,
+     .attrs = {.gather = {33000}},
+     .input_count = 2,
+     .inputs = {OP_TYPED(LEAT_I32, 0, 32999, 70), OP_F32(70, 67)},
+     .constant = 3},
     LABELS("gather, nothing", GATHER, WITH(.gather = {0}), 2, OP_F32(3, 4), OP_TYPED(LEAT_I64, 0, 2, 0, 2)),
     {0}};
