@@ -243,7 +243,8 @@ static void test_rnn_large(void **state) {
         {"large", 17, 3, 530, 260, true, false, false, false, true, TANH, SIGMOID},
         {"large, with states and masks", 18, 2, 530, 260, true, true, true, true, false, TANH, HARD_SIGMOID},
         {"large, of a sample", 1, 3, 5, 370, true, false, false, false, true, TANH, SIGMOID},
-        {"large, many steps of a sample", 1, 8, 5, 370, true, false, false, false, true, TANH, SIGMOID}};
+        {"large, many steps of a sample", 1, 8, 5, 370, true, false, false, false, true, TANH, SIGMOID},
+        {"two or three samples for a thread", 5, 6, 9, 200, true, false, false, false, true, TANH, SIGMOID}};
     leat_rng rng = leat_rng_for(4, 0, 2);
     (void)state;
     for (size_t i = 0; i < sizeof large / sizeof large[0]; i++)

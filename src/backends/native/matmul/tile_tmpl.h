@@ -12,9 +12,11 @@
 #define LEATI_PANEL (2 * LEATI_LANES)
 #define LEATI_ROWS  6
 #if LEATI_LANES == 16
-#define LEATI_WIDE 2 /* panels of a tile with 4 rows or more: there are 32 registers */
+#define LEATI_WIDE     2 /* panels of a tile with 4 rows or more: there are 32 registers */
+#define TILE_REGISTERS 32
 #else
-#define LEATI_WIDE 1
+#define LEATI_WIDE     1
+#define TILE_REGISTERS 16
 #endif
 
 /* A part of the left operand, for a part of the depth: element (i, k) of chunk c is a[i * row_stride + k *
@@ -47,6 +49,8 @@ LEATI_INLINE void tile_of(const leati_tile *t, const int rows, const int panels)
     const float *from = t->add ? t->c : t->start ? t->start : zeros, *b = t->b;
     int64_t from_row = t->add ? t->c_row : 0, from_panel = t->add ? t->c_panel : LEATI_PANEL;
     int64_t b_row = t->b_row, b_panel = t->b_panel;
+    /* True if a row of b fits into the registers that the sums and one element of a leave. */
+    const bool holds_b = rows > 1 && 2 * panels * (rows + 1) < TILE_REGISTERS;
     for (int i = 0; i < rows; i++)
         for (int j = 0; j < 2 * panels; j++)
             acc[i][j] = v_load(from + i * from_row + j / 2 * from_panel + j % 2 * LEATI_LANES);
@@ -59,8 +63,10 @@ LEATI_INLINE void tile_of(const leati_tile *t, const int rows, const int panels)
             int64_t k = part->depth;
             do {
                 vf row_of_b[8];
-                for (int j = 0; j < 2 * panels; j++)
-                    row_of_b[j] = v_load(b + j / 2 * b_panel + j % 2 * LEATI_LANES);
+                for (int j = 0; j < 2 * panels; j++) {
+                    const float *of_b = b + j / 2 * b_panel + j % 2 * LEATI_LANES;
+                    row_of_b[j] = holds_b ? v_load_once(of_b) : v_load(of_b);
+                }
                 for (int i = 0; i < rows; i++) {
                     vf left = v_all(a[i * row_stride]);
                     for (int j = 0; j < 2 * panels; j++) acc[i][j] += left * row_of_b[j];

@@ -14,10 +14,12 @@
 
 /* rows of a block: state, gates and weights of 64 units then fit into half a megabyte of cache */
 #define BLOCK_ROWS 48
-/* rows per thread at least: with fewer, reading the weights dominates, which every thread repeats */
-#define THREAD_ROWS 8
 /* the same of weights that do not fit in the L2 cache, which every block reads again in each step */
 #define BLOCK_ROWS_LARGE 96
+/* rows from which a thread is worth its start; fewer, but two, where they are this many operations, which take about 10
+ * microseconds */
+#define THREAD_ROWS       8
+#define THREAD_OPERATIONS (2 << 20)
 /* bytes of the weights from which they are packed and read as large ones */
 #define LARGE_BYTES (3 << 18)
 /* rows of a batch at least for that: with fewer, one pass over the weights is bound by reading them */
@@ -47,10 +49,20 @@ typedef struct rnn_state {
     bool multiplies_narrow; /* the weights are not expanded */
 } rnn_state;
 
+/* Returns how many rows a thread has at least.  Large weights, which each thread reads from beyond its L2 cache, need
+ * THREAD_ROWS. */
+static int64_t least_thread_rows(const rnn_state *s) {
+    const double operations = 2.0 * (double)s->bias * (double)s->shape.steps; /* of one row */
+    if (s->large || operations * THREAD_ROWS <= THREAD_OPERATIONS) return THREAD_ROWS;
+    return operations < THREAD_OPERATIONS ? (int64_t)(THREAD_OPERATIONS / operations) + 1 : 2;
+}
+
 static void choose_blocks(rnn_state *s, int threads) {
-    int64_t max_threads = s->shape.batch / THREAD_ROWS;
+    int64_t max_threads = s->shape.batch / least_thread_rows(s);
     s->threads = max_threads < 1 ? 1 : max_threads < threads ? (int)max_threads : threads;
     int64_t share = (s->shape.batch + s->threads - 1) / s->threads;
+    while (s->threads > 1 && s->shape.batch % share == 1) /* a block of one row adds in another order */
+        s->threads--, share = (s->shape.batch + s->threads - 1) / s->threads;
     int64_t most = s->large ? BLOCK_ROWS_LARGE : BLOCK_ROWS, rounds = (share + most - 1) / most;
     s->block_rows = rounds > 1  ? leati_round_up((share + rounds - 1) / rounds, s->isa->rows)
                     : share > 0 ? share

@@ -26,6 +26,10 @@ typedef float vf_loose __attribute__((vector_size(LEATI_LANES * 4), aligned(4), 
 LEATI_INLINE vf v_load(const float *from) {
     return *(const vf_loose *)from;
 }
+/* Like v_load(), for a vector with two or three uses, for each of which GCC would otherwise read memory again. */
+LEATI_INLINE vf v_load_once(const float *from) {
+    return *(const volatile vf_loose *)from;
+}
 
 LEATI_INLINE void v_store(float *to, vf x) {
     *(vf_loose *)to = x;
