@@ -198,7 +198,8 @@ def measure_model(name, options, report):
             return
         compare(name, path + ".json", programs, options, clock)
         for work in options.works:
-            mode, batch = "train" if work == "step" else "predict", 1 if work == "predict 1" else COMMON.get(name, 8)
+            mode = "train" if work == "step" else "predict"
+            batch = 1 if work == "predict 1" else options.batch or COMMON.get(name, 8)
             rows.append({"model": name, "work": "%s %d" % (work.split()[0], batch), "peers": {}, "settings": {},
                          "complete": False})
             measure_work(rows[-1], path, mode, batch, programs, options, clock)
@@ -263,6 +264,8 @@ def arguments():
                         "(all %d) or common (%d other networks) (default: applications)" % (len(MODELS), len(COMMON)))
     parser.add_argument("--works", metavar="NAME,...", default=",".join(WORKS),
                         help="step, predict (of as many samples), predict 1 (default: all of them)")
+    parser.add_argument("--batch", metavar="N", type=int, default=0, help="samples of a step and of a prediction (default: 8, or "
+                        "what is usual for a common network)")
     parser.add_argument("--peers", metavar="NAME,...", default=",".join(LABELS), help="torch, keras3, onnx (default: all)")
     parser.add_argument("--minutes", type=float, default=6, help="the most that a model may take (default: 6)")
     parser.add_argument("--rounds", type=int, default=1, help="iterations over the programs; the fastest counts (default: 1)")

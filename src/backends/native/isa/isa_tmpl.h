@@ -19,6 +19,7 @@
 #include "backends/native/elementwise/resample_tmpl.h"
 #include "backends/native/matmul/few_rows_tmpl.h"
 #include "backends/native/matmul/matvec_tmpl.h"
+#include "backends/native/matmul/streamed_tmpl.h"
 #include "backends/native/elementwise/softmax_tmpl.h"
 #include "backends/native/narrow/narrow_tmpl.h"
 #include "backends/native/simd/transpose_tmpl.h"
@@ -62,8 +63,8 @@ const leati_native_isa LEATI_ISA = {
     .lanes = LEATI_LANES,
     .apply = apply_post,
     .matvec = matvec,
-    .matvec_streamed = matvec_streamed,
     .few_rows = few_rows,
+    .streamed_rows = streamed_rows,
     .product = multiply,
     .pack_columns = pack_columns,
     .pack_bf16_columns = pack_bf16_columns,

@@ -2,8 +2,9 @@
 /* MATMUL of any size: c (m, n) = f(op(a) (m, k) op(b) (k, n) + bias + addend), by tiles of rows times packed panels
  * of b (product_tmpl.h).  Room: backends/native.
  *
- * Weights are packed as a whole and kept packed until they change.  A matrix that is too large for that, or that
- * cannot be weights, is packed by each task: its own columns, a chunk of the depth at a time.  A gradient with
+ * Weights are packed as a whole and kept packed until they change.  A matrix that is too large for that, that cannot
+ * be weights, or that is used once for few samples is packed by each task: its own columns, a chunk of the depth at a
+ * time, which is still in the L2 cache when it is used.  A gradient with
  * respect to weights is a sum over samples: each thread takes some of the samples, which it may have computed
  * itself and so finds in its cache.  Where the gradient has few columns, its transpose is computed instead.  The
  * chunks of the depth are added up in order, whichever thread computed them, so sums do not depend on the number of
@@ -30,11 +31,16 @@ enum {
      * time */
     DEPTH = 256,
     MAX_PANEL = 32,
+    /* rows at most for which a matrix that changes between runs is packed by chunks, and columns of such a chunk:
+     * the chunk and as many columns of c stay in the L2 cache */
+    CHUNKED_ROWS = 256,
+    CHUNKED_COLUMNS = 512,
     SHARED_ROWS = 24, /* rows at least of a task that reads all columns of the weights, as others do */
     SUM_ROWS = 64     /* rows of b whose sums are float, beyond which they are double */
 };
 #define MAX_PARTIAL_SUMS 1048576 /* floats at most of partial sums over chunks */
 #define MIN_SHARED       1e6     /* operations from which a second thread is worthwhile */
+#define MIN_CHUNKED      65536   /* elements of a matrix from which it is packed by chunks */
 /* operations from which there are more tasks than threads, in case a thread is delayed */
 #define MIN_MANY_TASKS 3e7
 
@@ -45,9 +51,7 @@ typedef struct dense_state {
     bool has_f;
     /* c' = b' a is computed; then a, b, c, m and n here are those of that product */
     bool transposed;
-    /* b is packed as a whole.  Not so where a is transposed: that is a gradient with respect to weights, whose b is
-     * made of samples. */
-    bool packs_whole;
+    bool packs_whole; /* b, before it is multiplied */
     leati_eltwise f;
     bool norm; /* a batch normalization is folded into the packed weights */
     float epsilon;
@@ -296,6 +300,13 @@ static int64_t parts_for(const dense_state *s, int64_t wanted, bool stays_packed
     return parts < panels ? parts : panels;
 }
 
+/* True for weights that every run changes and that are multiplied by few rows: writing the whole pack to memory and
+ * reading it again would take as long as the product. */
+static bool is_chunked(const dense_state *s, const leati_task *task) {
+    return !s->ta && !s->norm && !task->weights_stay && s->m <= CHUNKED_ROWS && s->m <= s->n &&
+           s->k * s->n >= MIN_CHUNKED;
+}
+
 /* Splits the work into ranges of the depth, of rows and of columns. */
 static void share(dense_state *s, const leati_task *task) {
     double operations = 2 * (double)s->m * (double)s->n * (double)s->k;
@@ -306,13 +317,16 @@ static void share(dense_state *s, const leati_task *task) {
     if (operations >= MIN_MANY_TASKS && s->spans == 1 && s->threads > 1) wanted *= 2;
     int64_t max_blocks = leati_ceil_div(s->m, s->isa->rows);
     s->parts = parts_for(s, wanted, task->weights_stay && s->packs_whole);
+    int64_t chunked_parts = leati_ceil_div(s->n, CHUNKED_COLUMNS);
+    if (is_chunked(s, task) && s->parts < chunked_parts) s->parts = chunked_parts;
     s->blocks = leati_ceil_div(wanted, s->parts);
     if (s->blocks > max_blocks) s->blocks = max_blocks;
 }
 
 static leat_status prepare(dense_state *s, const leati_task *task, leati_kernel *kernel) {
     size_t bytes = (size_t)packed_floats(s) * sizeof(float);
-    s->packs_whole = !s->ta && bytes <= LEATI_PACKED_BYTES;
+    /* a gradient with respect to weights has an operand that is made of samples */
+    s->packs_whole = !s->ta && bytes <= LEATI_PACKED_BYTES && !is_chunked(s, task);
     share(s, task);
     int64_t panel = s->isa->panel, depth = leati_ceil_div(s->k, s->chunks);
     s->left = s->ta ? depth * ROWS : 0;

@@ -18,53 +18,19 @@ typedef struct matvec_state {
     leati_matvec_job job;
     leati_eltwise f;
     void (*matvec)(const leati_matvec_job *job);
-    const leati_native_isa *isa;
-    int threads;
 } matvec_state;
-
-static inline leati_matvec_job job_of(const matvec_state *s, void *const *args) {
-    leati_matvec_job job = s->job;
-    job.a = args[0];
-    job.b = args[1];
-    job.bias = args[2];
-    job.dst = args[3];
-    return job;
-}
 
 static leat_status run_matvec(const leati_kernel *kernel, void *const *args, const leati_run *run,
                               leat_error *err) {
     const matvec_state *s = kernel->state;
-    leati_matvec_job job = job_of(s, args);
+    leati_matvec_job job = s->job;
     (void)run, (void)err;
+    job.a = args[0];
+    job.b = args[1];
+    job.bias = args[2];
+    job.dst = args[3];
     s->matvec(&job);
     return LEAT_OK;
-}
-
-typedef struct streamed_run {
-    const matvec_state *s;
-    leati_matvec_job job;
-} streamed_run;
-
-static void run_columns(void *of, int64_t task, int member) {
-    const streamed_run *r = of;
-    const int64_t unit = r->s->isa->lanes, units = leati_ceil_div(r->job.n, unit), tasks = r->s->threads;
-    const int64_t last = units * (task + 1) / tasks * unit;
-    (void)member;
-    r->s->isa->matvec_streamed(&r->job, units * task / tasks * unit, last < r->job.n ? last : r->job.n);
-}
-
-static leat_status run_streamed(const leati_kernel *kernel, void *const *args, const leati_run *run,
-                                leat_error *err) {
-    const matvec_state *s = kernel->state;
-    streamed_run r = {.s = s, .job = job_of(s, args)};
-    (void)err;
-    leati_thread_pool_share(run->pool, s->threads, s->threads, run_columns, &r);
-    return LEAT_OK;
-}
-
-/* True for a matrix that is not packed as a whole: it is read once, from memory. */
-static bool is_streamed(const leati_task *task) {
-    return leati_desc_bytes(&task->inputs[1]) > LEATI_PACKED_BYTES && !task->attrs->matmul.transpose_b;
 }
 
 static leat_status prepare_matvec(const leati_task *task, leati_kernel *kernel, leat_error *err) {
@@ -72,8 +38,6 @@ static leat_status prepare_matvec(const leati_task *task, leati_kernel *kernel, 
     matvec_state *s = leati_calloc(1, sizeof *s);
     if (!s) return leati_fail_memory(err, sizeof *s, "a matrix product");
     s->matvec = isa->matvec;
-    s->isa = isa;
-    s->threads = task->threads;
     s->job.k = leati_desc_count(&task->inputs[0]);
     s->job.n = task->outputs[0].shape[1];
     s->job.transposed = task->attrs->matmul.transpose_b;
@@ -83,7 +47,7 @@ static leat_status prepare_matvec(const leati_task *task, leati_kernel *kernel, 
     }
     kernel->state = s;
     kernel->destroy = leati_free;
-    kernel->run = is_streamed(task) ? run_streamed : run_matvec;
+    kernel->run = run_matvec;
     snprintf(kernel->implementation, sizeof kernel->implementation, "native %s", isa->name);
     return LEAT_OK;
 }
@@ -92,31 +56,62 @@ typedef struct rows_state {
     leati_rows_job job;
     int addend, dst; /* indices of arguments; addend is 0 where there is none */
     leati_eltwise f;
-    void (*few_rows)(const leati_rows_job *job);
+    const leati_native_isa *isa;
+    int threads;
 } rows_state;
 
-static leat_status run_rows(const leati_kernel *kernel, void *const *args, const leati_run *run,
-                            leat_error *err) {
-    const rows_state *s = kernel->state;
+static inline leati_rows_job job_of(const rows_state *s, void *const *args) {
     leati_rows_job job = s->job;
-    (void)run, (void)err;
     job.a = args[0];
     job.b = args[1];
     job.bias = args[2];
     job.addend = s->addend ? args[s->addend] : NULL;
     job.c = args[s->dst];
-    s->few_rows(&job);
+    return job;
+}
+
+static leat_status run_rows(const leati_kernel *kernel, void *const *args, const leati_run *run,
+                            leat_error *err) {
+    const rows_state *s = kernel->state;
+    leati_rows_job job = job_of(s, args);
+    (void)run, (void)err;
+    s->isa->few_rows(&job);
     return LEAT_OK;
 }
 
-static leat_status prepare_rows(const leati_task *task, leati_kernel *kernel, leat_error *err) {
+typedef struct streamed_run {
+    const rows_state *s;
+    leati_rows_job job;
+} streamed_run;
+
+static void run_columns(void *of, int64_t task, int member) {
+    const streamed_run *r = of;
+    const int64_t unit = r->s->isa->lanes, units = leati_ceil_div(r->job.n, unit), tasks = r->s->threads;
+    const int64_t last = units * (task + 1) / tasks * unit;
+    (void)member;
+    r->s->isa->streamed_rows(&r->job, units * task / tasks * unit, last < r->job.n ? last : r->job.n);
+}
+
+static leat_status run_streamed(const leati_kernel *kernel, void *const *args, const leati_run *run,
+                                leat_error *err) {
+    const rows_state *s = kernel->state;
+    streamed_run r = {.s = s, .job = job_of(s, args)};
+    (void)err;
+    leati_thread_pool_share(run->pool, s->threads, s->threads, run_columns, &r);
+    return LEAT_OK;
+}
+
+static leat_status prepare_rows(const leati_task *task, bool streamed, leati_kernel *kernel,
+                                leat_error *err) {
     const leati_native_isa *isa = leati_native_isa_of();
     rows_state *s = leati_calloc(1, sizeof *s);
     if (!s) return leati_fail_memory(err, sizeof *s, "a matrix product");
-    s->few_rows = isa->few_rows;
+    s->isa = isa;
+    s->threads = task->threads;
     s->job.m = task->outputs[0].shape[0];
     s->job.n = task->outputs[0].shape[1];
     s->job.k = task->inputs[0].shape[1];
+    s->job.transposed = task->attrs->matmul.transpose_b;
     s->dst = task->input_count;
     if (task->attrs->post.kinds & LEATI_POST_ADD)
         s->addend = task->input_count - LEATI_POST_INPUTS + LEATI_POST_ADDEND;
@@ -126,7 +121,7 @@ static leat_status prepare_rows(const leati_task *task, leati_kernel *kernel, le
     }
     kernel->state = s;
     kernel->destroy = leati_free;
-    kernel->run = run_rows;
+    kernel->run = streamed ? run_streamed : run_rows;
     snprintf(kernel->implementation, sizeof kernel->implementation, "native %s", isa->name);
     return LEAT_OK;
 }
@@ -143,6 +138,13 @@ static bool is_few_rows(const leati_task *task) {
            is_small(task);
 }
 
+/* True for a large matrix that does not stay packed until the next run. */
+static bool is_streamed(const leati_task *task) {
+    if (task->attrs->matmul.transpose_a || task->outputs[0].shape[0] > LEATI_FEW_ROWS || is_small(task))
+        return false;
+    return !task->weights_stay || leati_desc_bytes(&task->inputs[1]) > LEATI_PACKED_BYTES;
+}
+
 leat_status leati_native_matmul(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {
     if (task->attrs->post.kinds & LEATI_POST_NORM) {
         snprintf(why, LEATI_REASON_BYTES, "a normalization, which is folded into packed weights");
@@ -155,9 +157,8 @@ leat_status leati_native_matmul(const leati_task *task, leati_kernel *kernel, ch
         return LEAT_OK;
     }
     bool adds = task->attrs->post.kinds & LEATI_POST_ADD;
-    if (task->outputs[0].shape[0] == 1 && !adds && (is_small(task) || is_streamed(task)))
-        return prepare_matvec(task, kernel, err);
-    if (is_few_rows(task)) return prepare_rows(task, kernel, err);
-    snprintf(why, LEATI_REASON_BYTES, "more than a few rows, or a matrix of more than 1 MiB");
+    if (task->outputs[0].shape[0] == 1 && !adds && is_small(task)) return prepare_matvec(task, kernel, err);
+    if (is_few_rows(task) || is_streamed(task)) return prepare_rows(task, is_streamed(task), kernel, err);
+    snprintf(why, LEATI_REASON_BYTES, "more than a few rows, or a matrix that stays packed");
     return LEAT_OK;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Arguments of the matrix products that exist once per instruction set (product_tmpl.h, few_rows_tmpl.h,
- * matvec_tmpl.h). */
+ * streamed_tmpl.h, matvec_tmpl.h). */
 #ifndef LEATI_BACKENDS_NATIVE_MATMUL_JOBS_H
 #define LEATI_BACKENDS_NATIVE_MATMUL_JOBS_H
 
@@ -38,11 +38,12 @@ typedef struct leati_matvec_job {
     const leati_eltwise *f;
 } leati_matvec_job;
 
-/* c (m, n) = f(a (m, k) b (k, n) + bias + addend), for at most LEATI_FEW_ROWS rows; n is a multiple of isa->panel. */
+/* c (m, n) = f(a (m, k) b (k, n) + bias + addend), for at most LEATI_FEW_ROWS rows. */
 typedef struct leati_rows_job {
     const float *a, *b, *bias, *addend; /* bias (n) and addend (m, n) may be NULL */
     float *c;
     int64_t m, n, k;
+    bool transposed;        /* b is (n, k) */
     const leati_eltwise *f; /* may be NULL */
 } leati_rows_job;
 #define LEATI_FEW_ROWS 12

@@ -112,31 +112,4 @@ static void matvec(const leati_matvec_job *job) {
     for (; first < job->n; first += LEATI_LANES) matvec_columns(job, first, 1);
 }
 
-/* Adds `rows` rows of b from row k on, times their elements of a, to the columns first to last - 1 of dst. */
-LEATI_INLINE void matvec_add_rows(const leati_matvec_job *job, int64_t k, int64_t first, int64_t last,
-                                  const int rows) {
-    const float *b = job->b + k * job->n;
-    for (int64_t j = first; j < last; j += LEATI_LANES) {
-        vf acc = {0};
-        if (last - j >= LEATI_LANES) {
-            for (int i = 0; i < rows; i++) acc += job->a[k + i] * v_load(b + i * job->n + j);
-            v_store(job->dst + j, v_load(job->dst + j) + acc);
-        } else {
-            for (int i = 0; i < rows; i++) acc += job->a[k + i] * v_load_part(b + i * job->n + j, last - j);
-            v_store_part(job->dst + j, v_load_part(job->dst + j, last - j) + acc, last - j);
-        }
-    }
-}
-
-/* The columns first to last - 1 of a product whose matrix comes from memory: it is read in the order of its rows. */
-static void matvec_streamed(const leati_matvec_job *job, int64_t first, int64_t last) {
-    enum { ROWS = 8 };
-    int64_t k = 0;
-    for (int64_t j = first; j < last; j++) job->dst[j] = job->bias ? job->bias[j] : 0;
-    for (; k + ROWS <= job->k; k += ROWS) matvec_add_rows(job, k, first, last, ROWS);
-    for (; k < job->k; k++) matvec_add_rows(job, k, first, last, 1);
-    for (int64_t j = first; job->f && j < last; j += LEATI_LANES)
-        v_store_part(job->dst + j, f_apply(job->f, v_load_part(job->dst + j, last - j)), last - j);
-}
-
 #endif

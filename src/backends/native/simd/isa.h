@@ -45,8 +45,8 @@ typedef struct leati_native_isa {
     /* Applies a function to each of `count` elements. */
     void (*apply)(const leati_eltwise *f, float *dst, int64_t count);
     void (*matvec)(const leati_matvec_job *job);
-    void (*matvec_streamed)(const leati_matvec_job *job, int64_t first, int64_t last); /* columns */
-    void (*few_rows)(const leati_rows_job *job);
+    void (*few_rows)(const leati_rows_job *job); /* n is a multiple of panel, and b is not transposed */
+    void (*streamed_rows)(const leati_rows_job *job, int64_t first, int64_t last); /* columns of c */
     void (*product)(const leati_product *product);
     /* Packs the columns of b (rows, ...), whose row stride is b_row, into panels that lie panel_floats apart; adds the
      * columns' sums to `sums` (columns) unless that is NULL. */
