@@ -72,24 +72,46 @@ LEATI_INLINE void finish_tile(const leati_product *p, int64_t row, int64_t colum
             v_store_part(c + i * c_row + j * LEATI_LANES, acc[i][j], j < vectors - 1 ? LEATI_LANES : last);
 }
 
-/* Computes the tile of p at (row, column): `rows` rows of `vectors` vectors. */
+/* The rows of c and of the addend that a tile has not prefetched yet. */
+typedef struct tile_rows {
+    const float *c, *addend; /* addend: NULL where there is none, or where it is c */
+    int64_t left;
+} tile_rows;
+
+LEATI_INLINE tile_rows rows_of_tile(const leati_product *p, int64_t row, int64_t column, int64_t rows) {
+    tile_rows all = {.c = p->c + row * p->c_row + column, .left = rows};
+    if (p->addend && p->addend != p->c) all.addend = p->addend + row * p->addend_row + column;
+    return all;
+}
+
+LEATI_INLINE void prefetch_row(const leati_product *p, tile_rows *next, const int vectors) {
+    EACH (j, vectors) __builtin_prefetch(next->c + j * LEATI_LANES, 1);
+    next->c += p->c_row;
+    next->left--;
+    if (!next->addend) return;
+    EACH (j, vectors) __builtin_prefetch(next->addend + j * LEATI_LANES);
+    next->addend += p->addend_row;
+}
+
+/* Computes the tile of p at (row, column): `rows` rows of `vectors` vectors.  Before each LINE_FLOATS of the depth it
+ * prefetches one row of c and of the addend: all rows at once would keep the loads of b waiting. */
 LEATI_INLINE void product_tile(const leati_product *p, int64_t row, int64_t column, product_prefetch prefetch,
                                const int rows, const int vectors) {
     vf acc[PRODUCT_TALL][PRODUCT_VECTORS];
-    int64_t a_row = p->a_row, a_depth = p->a_depth, c_row = p->c_row;
+    int64_t a_row = p->a_row, a_depth = p->a_depth;
     const float *part = p->a + row * a_row, *b = p->b + column / LEATI_PANEL * p->b_panel;
-    float *c = p->c + row * c_row + column;
+    int64_t parts = p->parts > 1 ? p->parts : 1;
+    tile_rows next = rows_of_tile(p, row, column, rows);
+    for (int64_t n = rows - parts * ((p->depth + LINE_FLOATS - 1) / LINE_FLOATS); n > 0; n--)
+        prefetch_row(p, &next, vectors);
     EACH (i, rows) {
-        EACH (j, vectors) {
-            __builtin_prefetch(c + i * c_row + j * LEATI_LANES, 1);
-            acc[i][j] = (vf){0};
-        }
+        EACH (j, vectors) acc[i][j] = (vf){0};
     }
-    int64_t at_once = prefetch.rows || prefetch.lines > 0 ? LINE_FLOATS : p->depth, parts = p->parts;
     do {
         const float *a = part;
         for (int64_t k = p->depth, chunk; k > 0; k -= chunk) {
-            chunk = k < at_once ? k : at_once;
+            chunk = k < LINE_FLOATS ? k : LINE_FLOATS;
+            if (next.left > 0) prefetch_row(p, &next, vectors);
             if (prefetch.rows)
                 EACH (i, rows) __builtin_prefetch(a + (rows + i) * a_row);
             int64_t steps = prefetch.lines > 0 ? STEP_DEPTH : chunk;
