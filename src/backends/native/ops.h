@@ -32,6 +32,7 @@
     X(CONV, conv)                                                                                            \
     X(CONV_BWD_DATA, conv_bwd_data_grouped)                                                                  \
     X(CONV_BWD_DATA, conv_bwd_data)                                                                          \
+    X(CONV_BWD_WEIGHTS, conv_bwd_weights_few_filters)                                                        \
     X(CONV_BWD_WEIGHTS, conv_bwd_weights_grouped)                                                            \
     X(CONV_BWD_WEIGHTS, conv_bwd_weights)                                                                    \
     X(REDUCE, reduce)                                                                                        \

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolutions with a few filters, as the last layer of a net that makes images has them: bias, folded normalization,
+/* Convolutions with a few filters, as the last layer of a net that makes images has them, and their gradients with
+ * respect to the weights: bias, folded normalization,
  * addition and function are fused.  Threads share the rows of all samples.  Room: backends/native. */
 #include <stdio.h>
+#include <string.h>
 
 #include "backends/native/conv/conv.h"
 #include "backends/native/ops.h"
 #include "base/error.h"
 
 enum {
+    SHARES =
+        8, /* shares at most of the rows of a gradient with respect to the weights; each has its own sums */
+    SHARE_ROWS = 16,      /* rows of a share at least */
     MOST = 4,             /* filters */
     LANES_PER_FILTER = 4, /* a kernel that computes whole vectors of filters is as fast with more */
     TASKS = 4             /* for each thread */
@@ -63,5 +68,76 @@ leat_status leati_native_conv_few_filters(const leati_task *task, leati_kernel *
     leati_conv_memory(s, kernel, "few filters ", (size_t)weights);
     kernel->run = run_forward;
     snprintf(kernel->layout, sizeof kernel->layout, "nhwc weights filter by filter");
+    return LEAT_OK;
+}
+
+/* ---- The gradient with respect to the weights ---- */
+
+static int64_t weights_of(const leati_geometry *g) {
+    return g->taps * g->channels * g->filters;
+}
+
+typedef struct weights_run {
+    const leati_conv_state *s;
+    const float *src, *diff_dst;
+    bool bias;
+    float *sums; /* weights, filter by filter, and bias of each share */
+} weights_run;
+
+/* Computes the sums of one share of the rows. */
+static void add_share(void *of, int64_t share, int member) {
+    const weights_run *r = of;
+    const leati_conv_state *s = r->s;
+    const int64_t weights = weights_of(&s->g), all = weights + s->g.filters;
+    float *sums = r->sums + share * all;
+    (void)member;
+    memset(sums, 0, (size_t)all * sizeof *sums);
+    s->isa->few_filters_bwd_weights(&(leati_conv_rows_bwd){.g = &s->g,
+                                                           .src = r->src,
+                                                           .diff_dst = r->diff_dst,
+                                                           .sums = sums,
+                                                           .bias = r->bias ? sums + weights : NULL,
+                                                           .first_row = s->rows * share / s->blocks,
+                                                           .last_row = s->rows * (share + 1) / s->blocks});
+}
+
+static leat_status run_bwd_weights(const leati_kernel *kernel, void *const *args, const leati_run *run,
+                                   leat_error *err) {
+    const leati_conv_state *s = kernel->state;
+    const int64_t weights = weights_of(&s->g), filters = s->g.filters, depth = weights / filters,
+                  all = weights + filters;
+    float *diff_weights = args[2], *diff_bias = args[3];
+    weights_run r = {
+        .s = s, .src = args[0], .diff_dst = args[1], .bias = diff_bias != NULL, .sums = run->scratch};
+    (void)err;
+    leati_thread_pool_share(run->pool, s->threads, s->blocks, add_share, &r);
+    for (int64_t share = 1; share < s->blocks; share++)
+        for (int64_t i = 0; i < all; i++) r.sums[i] += r.sums[share * all + i];
+    for (int64_t f = 0; f < filters; f++) {
+        for (int64_t k = 0; k < depth; k++) diff_weights[k * filters + f] = r.sums[f * depth + k];
+        if (diff_bias) diff_bias[f] = r.sums[weights + f];
+    }
+    return LEAT_OK;
+}
+
+leat_status leati_native_conv_bwd_weights_few_filters(const leati_task *task, leati_kernel *kernel, char *why,
+                                                      leat_error *err) {
+    leati_geometry g;
+    leati_conv_state *s = NULL;
+    LEATI_TRY(leati_conv_geometry(&g, task->op, task->attrs, task->inputs, err));
+    const char *reason = reason_against(&g, leati_native_isa_of()->lanes);
+    if (task->unused & 1) reason = "only the gradient with respect to the bias is needed";
+    if (reason) {
+        snprintf(why, LEATI_REASON_BYTES, "%s", reason);
+        return LEAT_OK;
+    }
+    LEATI_TRY(
+        leati_conv_make(&s, task, &g, 2.0 * (double)g.out_pixels * (double)weights_of(&g), kernel, err));
+    s->rows = g.batch * g.out[0] * g.out[1];
+    s->blocks = s->rows / SHARE_ROWS;
+    s->blocks = s->blocks > SHARES ? SHARES : s->blocks > 0 ? s->blocks : 1;
+    kernel->scratch_bytes = (size_t)(s->blocks * (weights_of(&g) + g.filters)) * sizeof(float);
+    kernel->run = run_bwd_weights;
+    snprintf(kernel->implementation, sizeof kernel->implementation, "native few filters %s", s->isa->name);
     return LEAT_OK;
 }

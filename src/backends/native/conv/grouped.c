@@ -176,13 +176,13 @@ static void add_share(void *of, int64_t share, int member) {
     (void)member;
     memset(sums, 0, (size_t)weights * sizeof *sums);
     if (bias) memset(bias, 0, (size_t)s->g.filters * sizeof *bias);
-    s->isa->grouped_bwd_weights(&(leati_grouped_bwd){.g = &s->g,
-                                                     .src = r->src,
-                                                     .diff_dst = r->diff_dst,
-                                                     .sums = sums,
-                                                     .bias = bias,
-                                                     .first_row = s->rows * share / s->blocks,
-                                                     .last_row = s->rows * (share + 1) / s->blocks});
+    s->isa->grouped_bwd_weights(&(leati_conv_rows_bwd){.g = &s->g,
+                                                       .src = r->src,
+                                                       .diff_dst = r->diff_dst,
+                                                       .sums = sums,
+                                                       .bias = bias,
+                                                       .first_row = s->rows * share / s->blocks,
+                                                       .last_row = s->rows * (share + 1) / s->blocks});
 }
 
 static leat_status run_bwd_weights(const leati_kernel *kernel, void *const *args, const leati_run *run,

@@ -221,7 +221,7 @@ static void grouped_line(const leati_geometry *g, const float *src, const float 
     }
 }
 
-static void grouped_bwd_weights(const leati_grouped_bwd *job) {
+static void grouped_bwd_weights(const leati_conv_rows_bwd *job) {
     const leati_geometry *g = job->g;
     const grouped_vector v = grouped_vector_of(g);
     const int64_t line = g->kernel[2] * v.channels * g->filters;

@@ -91,15 +91,15 @@ typedef struct leati_conv_rows {
     int64_t first_row, last_row, first_filter, last_filter;
 } leati_conv_rows;
 
-/* Adds what the rows first_row to last_row - 1 give to the gradients with respect to weights and bias of a convolution
- * with such groups. */
-typedef struct leati_grouped_bwd {
+/* Adds what the rows first_row to last_row - 1 give to the gradients with respect to weights and bias of such a
+ * convolution. */
+typedef struct leati_conv_rows_bwd {
     const leati_geometry *g;
     const float *src, *diff_dst;
-    float *sums; /* (taps, channels of a group, filters) */
+    float *sums; /* (taps, channels of a group, filters); with 1 to 4 filters (filters, taps, channels) */
     float *bias; /* (filters); may be NULL */
     int64_t first_row, last_row;
-} leati_grouped_bwd;
+} leati_conv_rows_bwd;
 
 /* The rows first_row to last_row - 1 of a depthwise convolution with one filter per channel, numbered over all samples;
  * of these the vectors first_vector to last_vector - 1 of each pixel. */

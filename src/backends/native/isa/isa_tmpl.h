@@ -81,6 +81,7 @@ const leati_native_isa LEATI_ISA = {
     .group_norm_forward = group_norm_forward,
     .group_norm_backward = group_norm_backward,
     .few_filters_forward = few_filters_forward,
+    .few_filters_bwd_weights = few_filters_bwd_weights,
     .grouped_forward = grouped_forward,
     .grouped_bwd_weights = grouped_bwd_weights,
     .depthwise_pack = depthwise_pack,

@@ -17,7 +17,7 @@ typedef struct leati_rows_job leati_rows_job;
 typedef struct leati_winograd leati_winograd;
 typedef struct leati_winograd_weights leati_winograd_weights;
 typedef struct leati_conv_rows leati_conv_rows;
-typedef struct leati_grouped_bwd leati_grouped_bwd;
+typedef struct leati_conv_rows_bwd leati_conv_rows_bwd;
 typedef struct leati_depthwise leati_depthwise;
 typedef struct leati_depthwise_bwd leati_depthwise_bwd;
 typedef struct leati_group_norm_job leati_group_norm_job;
@@ -64,8 +64,9 @@ typedef struct leati_native_isa {
     void (*winograd_weights)(const leati_winograd_weights *job);
     void (*winograd_weights_back)(const leati_winograd_weights *job);
     void (*few_filters_forward)(const leati_conv_rows *job);
+    void (*few_filters_bwd_weights)(const leati_conv_rows_bwd *job);
     void (*grouped_forward)(const leati_conv_rows *job);
-    void (*grouped_bwd_weights)(const leati_grouped_bwd *job);
+    void (*grouped_bwd_weights)(const leati_conv_rows_bwd *job);
     /* Packs weights (taps, channels) times scale (channels), and bias (channels): for each vector of channels taps + 1
      * vectors. */
     void (*depthwise_pack)(const leati_geometry *g, const float *weights, const float *scale,
