@@ -81,8 +81,7 @@ const names_rule names_rules[] = {
     {"initializers", "IdentityInitializer OrthogonalInitializer variance_scaling", "yes",
      "another name of a class; files have the name of the class"},
     {"activations", "threshold", "no", "not implemented; as a layer: ReLU with `threshold`"},
-    {"regularizers", "OrthogonalRegularizer orthogonal_regularizer", "no",
-     "not implemented; refused by name"},
+    {"regularizers", "orthogonal_regularizer", "yes", "another name of OrthogonalRegularizer"},
     {"activations", "Layer", "no", "a part of Keras's implementation"},
 
     /* Callbacks. */

@@ -73,6 +73,10 @@ static void test_regularizers(void **state) {
     (void)state;
     there_and_back(REGULARIZER, "null", NULL);
     there_and_back(REGULARIZER, "{\"class_name\": \"L1L2\", \"config\": {\"l1\": 0.5, \"l2\": 0.25}}", NULL);
+    there_and_back(REGULARIZER,
+                   "{\"class_name\": \"OrthogonalRegularizer\", \"config\": {\"factor\": 0.5, \"mode\": "
+                   "\"columns\"}}",
+                   NULL);
     /* 0.01 as float32, like Keras's value. */
     static const char two[] =
         "{\"class_name\": \"L1L2\", \"config\": {\"l1\": 0.0, \"l2\": 0.009999999776482582}}";
@@ -112,6 +116,8 @@ static void test_errors(void **state) {
         {ACTIVATION, "7", LEAT_EINVAL, "expected a name"},
         {REGULARIZER, "\"l3\"", LEAT_ENOTFOUND, "unknown regularizer 'l3'"},
         {REGULARIZER, "{\"class_name\": \"L1L2\", \"config\": {\"l1\": \"x\"}}", LEAT_EINVAL, "'l1'"},
+        {REGULARIZER, "{\"class_name\": \"OrthogonalRegularizer\", \"config\": {\"mode\": 1}}", LEAT_EINVAL,
+         "mode: expected"},
         {REGULARIZER, "{\"class_name\": \"L1L2\", \"config\": 1}", LEAT_EINVAL, "\"config\""},
         {CONSTRAINT, "\"max_nrm\"", LEAT_ENOTFOUND, "did you mean 'max_norm'?"},
         {CONSTRAINT, "{\"class_name\": \"MaxNorm\", \"config\": {\"axis\": [0.5]}}", LEAT_EINVAL, "axis"},

@@ -54,9 +54,9 @@ static bool is_function(const json_t *item) {
     if (module)
         return strncmp(module, "keras.src.ops.", 14) == 0 || strncmp(module, "keras.ops", 9) == 0 ||
                strncmp(module, "keras.src.activations", 21) == 0;
-    return json_is_object(first_call(item)) && json_object_get(config, "name") &&
-           !json_object_get(config, "trainable") &&
-           (!json_object_get(config, "dtype") || leati_operation_module(leati_item_class(item))) &&
+    const bool is_known = leati_operation_module(leati_item_class(item)) != NULL;
+    return json_is_object(first_call(item)) && (is_known || json_object_get(config, "name")) &&
+           !json_object_get(config, "trainable") && (is_known || !json_object_get(config, "dtype")) &&
            !leati_item_is_model(item);
 }
 

@@ -17,7 +17,7 @@
 typedef struct leati_layer leati_layer;
 typedef struct leati_layer_type leati_layer_type;
 
-#define LEATI_LAYER_MAX_OUTPUTS 10
+#define LEATI_LAYER_MAX_OUTPUTS 32
 
 /* A shape with the batch in front; a dimension is -1 as long as it is not known. */
 typedef struct leati_shape {

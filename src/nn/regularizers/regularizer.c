@@ -15,10 +15,16 @@ typedef struct descriptor {
     const char *keys[2]; /* the keys of l1 and l2 in the configuration; NULL: there is no such key */
 } descriptor;
 
+#define ORTHOGONAL "OrthogonalRegularizer"
+
 static const descriptor descriptors[] = {
-    {"L1L2", 0.0, 0.0, {"l1", "l2"}}, {"l1_l2", 0.01, 0.01, {"l1", "l2"}},
-    {"l1", 0.01, 0.0, {"l", NULL}},   {"l2", 0.0, 0.01, {NULL, "l"}},
-    {"L1", 0.01, 0.0, {"l1", NULL}},  {"L2", 0.0, 0.01, {NULL, "l2"}}, /* Keras 3 */
+    {"L1L2", 0.0, 0.0, {"l1", "l2"}},
+    {"l1_l2", 0.01, 0.01, {"l1", "l2"}},
+    {"l1", 0.01, 0.0, {"l", NULL}},
+    {"l2", 0.0, 0.01, {NULL, "l"}},
+    {"L1", 0.01, 0.0, {"l1", NULL}},
+    {"L2", 0.0, 0.01, {NULL, "l2"}}, /* Keras 3 */
+    {ORTHOGONAL, 0.01, 0.0, {"factor", NULL}},
 };
 
 #define DESCRIPTOR_COUNT ((int)(sizeof(descriptors) / sizeof(descriptors[0])))
@@ -54,6 +60,16 @@ static leat_status read_custom(leati_regularizer *out, const leati_part *part, c
     return LEAT_OK;
 }
 
+static leat_status read_orthogonal(leati_regularizer *out, const json_t *config, leat_error *err) {
+    const json_t *value = json_object_get(config, "mode");
+    const char *mode = value ? json_string_value(value) : "rows";
+    out->kind = LEATI_REGULARIZER_ORTHOGONAL;
+    out->columns = mode && strcmp(mode, "columns") == 0;
+    if (mode && (out->columns || strcmp(mode, "rows") == 0)) return LEAT_OK;
+    return leati_fail(err, LEAT_EINVAL,
+                      "regularizer '" ORTHOGONAL "': mode: expected \"rows\" or \"columns\"");
+}
+
 void leati_regularizer_fini(leati_regularizer *regularizer) {
     leati_part_object_destroy(&regularizer->object);
     *regularizer = (leati_regularizer){0};
@@ -74,7 +90,7 @@ leat_status leati_regularizer_read_with(leati_regularizer *out, const json_t *va
     LEATI_TRY(read_factor(&out->l2, found->l2, object.config, found->keys[1], found->name, err));
     out->per_sample = json_is_true(json_object_get(object.config, "per_sample"));
     out->kind = LEATI_REGULARIZER_L1L2;
-    return LEAT_OK;
+    return strcmp(found->name, ORTHOGONAL) == 0 ? read_orthogonal(out, object.config, err) : LEAT_OK;
 }
 
 static leat_status write_custom(const leati_regularizer *regularizer, json_t **out, leat_error *err) {
@@ -94,6 +110,11 @@ leat_status leati_regularizer_write(const leati_regularizer *regularizer, json_t
         return LEAT_OK;
     }
     if (regularizer->object) return write_custom(regularizer, out, err);
+    if (regularizer->kind == LEATI_REGULARIZER_ORTHOGONAL)
+        return leati_object_write(ORTHOGONAL,
+                                  json_pack("{s:f, s:s}", "factor", (double)regularizer->l1, "mode",
+                                            regularizer->columns ? "columns" : "rows"),
+                                  out, err);
     json_t *config = json_pack("{s:f, s:f}", "l1", (double)regularizer->l1, "l2", (double)regularizer->l2);
     if (regularizer->per_sample && json_object_set_new(config, "per_sample", json_true()) != 0) {
         json_decref(config);
@@ -107,10 +128,32 @@ static leati_value penalty(leati_graph *graph, leati_value x, leati_function fun
     return leati_linear(graph, sum, factor, 0.0f);
 }
 
+/* Computes the mean of the sizes of the products of two different vectors of length 1, times the factor. */
+static leati_value orthogonal(const leati_regularizer *regularizer, leati_graph *g, leati_value x) {
+    const leati_desc desc = *leati_graph_desc(g, x);
+    if (desc.rank != 2)
+        return leati_graph_fail(g, LEAT_ESHAPE,
+                                "regularizer '" ORTHOGONAL "': expected a matrix, received rank %d",
+                                (int)desc.rank);
+    if (regularizer->columns) x = leati_transpose(g, x, (int32_t[]){1, 0});
+    const double count = (double)desc.shape[regularizer->columns ? 1 : 0], pairs = count * (count - 1) / 2;
+    leati_value squares = leati_function_of(g, x, LEATI_FN_SQUARE);
+    leati_value sum = leati_reduce_of(g, LEATI_REDUCE_SUM, squares, 2u, true);
+    leati_value length =
+        leati_function_of(g, leati_binary_of(g, LEATI_MAX, sum, leati_scalar(g, 1e-14f)), LEATI_FN_SQRT);
+    leati_value unit = leati_div(g, x, length);
+    leati_value products = leati_matmul(g, unit, false, unit, true, LEATI_NONE);
+    leati_value all = leati_reduce_all(g, LEATI_REDUCE_SUM, leati_function_of(g, products, LEATI_FN_ABS));
+    leati_value own = leati_reduce_all(g, LEATI_REDUCE_SUM, leati_mul(g, unit, unit));
+    const float factor = (float)((double)regularizer->l1 * 0.5 / pairs);
+    return leati_linear(g, leati_sub(g, all, own), factor, 0.0f);
+}
+
 leati_value leati_regularizer_lower(const leati_regularizer *regularizer, leati_graph *graph, leati_value x) {
     leati_value total = LEATI_NONE;
     if (regularizer->kind == LEATI_REGULARIZER_NONE) return total;
     if (regularizer->object) return leati_part_lower(regularizer->object, graph, x);
+    if (regularizer->kind == LEATI_REGULARIZER_ORTHOGONAL) return orthogonal(regularizer, graph, x);
     if (regularizer->l1 != 0.0f) total = penalty(graph, x, LEATI_FN_ABS, regularizer->l1);
     if (regularizer->l2 != 0.0f) {
         leati_value square = penalty(graph, x, LEATI_FN_SQUARE, regularizer->l2);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* keras.regularizers: l1 * sum |w| + l2 * sum w^2, added to the loss.  A zeroed leati_regularizer is none. */
+/* keras.regularizers: l1 * sum |w| + l2 * sum w^2, or the mean of the products of vectors, added to the loss.  A zeroed
+ * leati_regularizer is none. */
 #ifndef LEATI_NN_REGULARIZERS_REGULARIZER_H
 #define LEATI_NN_REGULARIZERS_REGULARIZER_H
 
@@ -15,6 +16,7 @@
 typedef enum leati_regularizer_kind {
     LEATI_REGULARIZER_NONE = 0,
     LEATI_REGULARIZER_L1L2,
+    LEATI_REGULARIZER_ORTHOGONAL, /* of the rows of a matrix, or of its columns */
     LEATI_REGULARIZER_CUSTOM
 } leati_regularizer_kind;
 
@@ -22,6 +24,7 @@ typedef struct leati_regularizer {
     leati_regularizer_kind kind;
     bool per_sample; /* a penalty of outputs is divided by the batch size, as in current Keras */
     float l1, l2;
+    bool columns;              /* LEATI_REGULARIZER_ORTHOGONAL, whose factor is l1 */
     leati_part_object *object; /* LEATI_REGULARIZER_CUSTOM; owned by the field of a configuration */
 } leati_regularizer;
 

@@ -33,6 +33,13 @@ def transposed():
     one("conv1dtranspose_regularized", lambda: layer(3, 2, **penalties("kernel")), (5, 2))
 
 
+def orthogonal():
+    """OrthogonalRegularizer of rows and of columns."""
+    regularizer = keras.regularizers.OrthogonalRegularizer
+    one("dense_orthogonal_rows", lambda: L.Dense(4, kernel_regularizer=regularizer(0.1)), (3,))
+    one("dense_orthogonal_columns", lambda: L.Dense(3, kernel_regularizer=regularizer(0.2, "columns")), (4,))
+
+
 def depthwise():
     """DepthwiseConv1D: filters for each channel, gaps, order of axes."""
     layer = L.DepthwiseConv1D
@@ -187,5 +194,5 @@ def joined():
 
 def run():
     """Records all cases of this module."""
-    for part in (transposed, depthwise, memories, adaptive, normalizations, flat, spectral, dropped, joined):
+    for part in (orthogonal, transposed, depthwise, memories, adaptive, normalizations, flat, spectral, dropped, joined):
         part()
