@@ -134,8 +134,8 @@ typedef struct leati_implementation {
 
 #define LEATI_REASON_BYTES 96
 
-/* Several nodes that one kernel computes.  There are four sorts; a plan of the host has only products and
- * losses.
+/* Several nodes that one kernel computes.  There are five sorts; a plan of the host has no element-wise
+ * ops and moving averages.
  * Element-wise ops of one shape (engine/plan/fuse_elementwise.c): ELTWISE, ELTWISE_BWD, BINARY of f32 or bf16, DROPOUT,
  * and CAST to f32 or bf16.  Their results have the shape of `whole`; the operands of BINARY may be broadcast to it.
  * Moving averages (engine/plan/fuse_averages.c): MOVING_AVERAGE, whose operands are its state and its value, and before
@@ -144,6 +144,9 @@ typedef struct leati_implementation {
  * whose diff_dst is its result, which nobody else reads; or, before it, REDUCE of input 1, a sum over axis 0 of two.
  * Losses (the same file): SOFTMAX_XENT of inputs 0 and 1; then BINARY, which multiplies its gradient, which nobody else
  * reads, by input 2, a scalar or one number for each row.  Output 1 is the loss.
+ * Separable convolutions (engine/plan/fuse_separable.c), of the host alone: CONV with one filter per channel, then
+ * CONV, which alone reads its result, of the shape of `whole`; each with the ops that are fused into it.  Its inputs,
+ * but for the source, follow one another from its second operand on; absent ones have rank -1.
  * The outputs do not share memory with an input. */
 #define LEATI_GROUP_MOST    32 /* members */
 #define LEATI_GROUP_INPUTS  32
@@ -163,7 +166,7 @@ typedef struct leati_group {
     leati_group_member members[LEATI_GROUP_MOST]; /* in program order */
     leati_desc inputs[LEATI_GROUP_INPUTS];
     leati_desc outputs[LEATI_GROUP_OUTPUTS]; /* output 0 is the last member's result */
-    leati_desc whole;                        /* of element-wise ops */
+    leati_desc whole;                        /* of element-wise ops, and of separable convolutions */
     bool deterministic;                      /* as in leati_task; of products, like the number of threads */
     int threads;
     leati_device *device; /* NULL: the host */

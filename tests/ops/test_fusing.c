@@ -194,6 +194,19 @@ static void separable_block(bench *b) {
     keep(b, leati_add(b->graph, x, y));
 }
 
+/* Depthwise convolutions whose results, of 512 KiB or more, only a convolution with windows of one pixel reads;
+ * channels and filters that end within a vector, sums in both, rows of two samples in a block. */
+static void separable_convolutions(bench *b) {
+    leati_value x = input(b, SHAPE(2, 46, 37, 40));
+    leati_value y = relu6(b, apply_norm(b, convolve(b, x, 40, 3, 40, false), true, true));
+    y = keep(b, leati_add(b->graph, apply_norm(b, convolve(b, y, 40, 1, 1, false), true, false), x));
+    y = leati_add(b->graph, convolve(b, y, 40, 5, 40, true), x);
+    keep(b, leati_function_of(b->graph, convolve(b, y, 33, 1, 1, true), LEATI_FN_GELU));
+    leati_value few = input(b, SHAPE(1, 220, 220, 3));
+    few = leati_function_of(b->graph, convolve(b, few, 3, 3, 3, false), LEATI_FN_TANH);
+    keep(b, convolve(b, few, 20, 1, 1, false));
+}
+
 /* Single pixels whose filters end within a vector. */
 static void bottleneck(bench *b) {
     leati_value x = input(b, SHAPE(2, 9, 7, 24));
@@ -411,6 +424,10 @@ static const net nets[] = {
     {"large residual block", large_residual_block, {"conv+norm+relu", "conv+norm+add+relu"}, {1, 1}},
     {"projection block", projection_block, {"conv+norm", "conv+norm+add+relu"}, {1, 1}},
     {"separable block", separable_block, {"conv+norm+relu", "conv+norm+add"}, {2, 1}},
+    {"separable convolutions",
+     separable_convolutions,
+     {"conv+conv+norm+add", "conv+conv+gelu", "conv+tanh", "conv"},
+     {1, 1, 1, 1}},
     {"bottleneck", bottleneck, {"conv+norm+relu", "conv+norm+add"}, {1, 1}},
     {"depthwise chains", depthwise_chains, {NULL}, {0}},
     {"few filters", few_filters, {"conv+norm+relu", "conv+add+tanh"}, {4, 4}},

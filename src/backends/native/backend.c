@@ -23,6 +23,14 @@ static const leati_implementation implementations[] = {
 #undef FUSES
 };
 
+static leat_status prepare_group(const leati_group *group, leati_kernel *kernel, char *why, leat_error *err) {
+    switch (group->members[0].op) {
+    case LEATI_OP_SOFTMAX_XENT: return leati_native_scaled_xent(group, kernel, why, err);
+    case LEATI_OP_CONV: return leati_native_separable(group, kernel, why, err);
+    default: return leati_native_dense_group(group, kernel, why, err);
+    }
+}
+
 static void name_version(char *out, size_t bytes) {
     snprintf(out, bytes, "%s", leati_native_isa_of()->name);
 }
@@ -32,5 +40,5 @@ const leati_backend leati_backend_native = {
     .implementations = implementations,
     .count = sizeof implementations / sizeof implementations[0],
     .name_version = name_version,
-    .prepare_group = leati_native_prepare_group,
+    .prepare_group = prepare_group,
 };

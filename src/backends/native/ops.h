@@ -76,11 +76,14 @@
     X(UPDATE_NADAM, update_nadam)                                                                            \
     X(UPDATE_LION, update_lion)
 
-/* One kernel for a group of nodes; kernel->run stays NULL if there is none, and `why` says the reason. */
+/* One kernel for a group of nodes; kernel->run stays NULL if there is none, and `why` says the reason.  Of a loss; of a
+ * depthwise convolution and the one that reads it; of products. */
 leat_status leati_native_scaled_xent(const leati_group *group, leati_kernel *kernel, char *why,
                                      leat_error *err);
-leat_status leati_native_prepare_group(const leati_group *group, leati_kernel *kernel, char *why,
-                                       leat_error *err);
+leat_status leati_native_separable(const leati_group *group, leati_kernel *kernel, char *why,
+                                   leat_error *err);
+leat_status leati_native_dense_group(const leati_group *group, leati_kernel *kernel, char *why,
+                                     leat_error *err);
 
 /* MATMUL whose weights are kept in task->weights_format; kernel->run stays NULL if it does not serve the task. */
 leat_status leati_native_narrow_dense(const leati_task *task, leati_kernel *kernel, leat_error *err);

@@ -10,13 +10,14 @@
 /* ---- Figures of a step ---- */
 
 /* Writes names such as "eltwise relu", "conv+norm+add+relu" and "relu+batch_norm_bwd"; with a sum of gradients that the
- * kernel computes, "add+relu+batch_norm_bwd". */
-static void name_step(const leati_node *node, char *out, size_t size) {
+ * kernel computes, "add+relu+batch_norm_bwd".  Two convolutions that one kernel computes are "conv+conv". */
+static void name_step(const leati_node *node, const leati_work *work, char *out, size_t size) {
     char fused[LEATI_POST_TEXT_BYTES];
     bool function = node->op == LEATI_OP_ELTWISE || node->op == LEATI_OP_ELTWISE_BWD;
     bool rectified = node->op == LEATI_OP_BATCH_NORM_BWD && node->input_count > 5 && node->inputs[5] >= 0;
     bool adds = node->op == LEATI_OP_BATCH_NORM_BWD && node->input_count > 7 && node->inputs[7] >= 0;
-    snprintf(out, size, "%s%s%s%s%s%s%s", adds ? "add+" : "", rectified ? "relu+" : "",
+    bool two = work->joined && node->op == LEATI_OP_CONV;
+    snprintf(out, size, "%s%s%s%s%s%s%s%s", adds ? "add+" : "", rectified ? "relu+" : "", two ? "conv+" : "",
              leati_op_descriptor_of(node->op)->name, function ? " " : "",
              function ? leati_function_name(node->attrs.eltwise.function) : "",
              node->attrs.post.kinds ? "+" : "", leati_post_text(fused, &node->attrs));
@@ -141,7 +142,9 @@ void leati_plan_step_get(const leati_plan *plan, int32_t step, leati_plan_step *
                              .layout = *work->kernel.layout ? work->kernel.layout : "plain",
                              .measured = work->measured,
                              .declined = work->declined.data ? work->declined.data : "",
-                             .operations = leati_plan_operations(plan, node),
+                             .operations = work->joined && work->operations > 0
+                                               ? work->operations
+                                               : leati_plan_operations(plan, node),
                              .reorders = work->kernel.reorders,
                              .reorder_bytes = work->kernel.reorder_bytes,
                              .kept_bytes = work->pack ? work->pack->bytes : 0};
@@ -149,7 +152,7 @@ void leati_plan_step_get(const leati_plan *plan, int32_t step, leati_plan_step *
         out->reorders += work->kernel.pack_reorders;
         out->reorder_bytes += work->kernel.pack_reorder_bytes;
     }
-    name_step(node, out->op, sizeof out->op);
+    name_step(node, work, out->op, sizeof out->op);
     add_bytes(plan, n, out);
 }
 
@@ -172,7 +175,7 @@ static void describe_step(const leati_plan *plan, int32_t n, leati_text *text) {
     const leati_node *node = leati_plan_node(plan, n);
     const leati_work *work = &plan->work[n];
     char name[LEATI_STEP_NAME_BYTES];
-    name_step(node, name, sizeof name);
+    name_step(node, work, name, sizeof name);
     leati_text_add(text, "%s '%s'", name, node->label ? node->label : "");
     add_values(plan, node->input_count, node->inputs, text);
     leati_text_add(text, " ->");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Puts a group of nodes, which one kernel computes, in the place of one of them, the last that the caller
- * names.  fuse_averages.c, fuse_products.c and fuse_elementwise.c find the groups.  Room: engine. */
+ * names.  fuse_averages.c, fuse_products.c, fuse_elementwise.c and fuse_separable.c find the groups.  Room: engine. */
 #include <string.h>
 
 #include "base/error.h"

@@ -252,7 +252,10 @@ static leat_status compile(leati_plan *plan, leat_error *err) {
     LEATI_TRY(leati_plan_fold(plan, err));
     if (leati_plan_device(plan)) LEATI_TRY(leati_plan_fuse_averages(plan, err));
     LEATI_TRY(leati_plan_fuse_products(plan, err));
-    if (leati_plan_device(plan)) LEATI_TRY(leati_plan_fuse_elementwise(plan, err));
+    if (leati_plan_device(plan))
+        LEATI_TRY(leati_plan_fuse_elementwise(plan, err));
+    else
+        LEATI_TRY(leati_plan_fuse_separable(plan, err));
     leati_plan_alias(plan);
     LEATI_TRY(leati_plan_choose_rest(plan, err));
     LEATI_TRY(leati_plan_prepack(plan, err));

@@ -3,9 +3,9 @@
  * in order: group_samples.c with choose_front.c (the first ops as a plan of their own), eliminate_dead_nodes.c,
  * merge_equal_nodes.c, bf16_storage.c (which values are bf16), fold_padding.c, choose_kernels.c with fuse.c, tune.c
  * (the fastest kernel), bf16_fallback.c (kernels without bf16) and host_fallback.c (ops that a device does not
- * serve), fold_constants.c, fuse_averages.c, fuse_products.c and fuse_elementwise.c (several nodes in one kernel of
- * a device), alias.c (which values share memory), prepack.c, arena_layout.c, on_device.c (the blocks of a plan of a
- * device), and plan.c (arguments; it also runs the plan). */
+ * serve), fold_constants.c, fuse_averages.c, fuse_products.c, fuse_elementwise.c and fuse_separable.c (several nodes
+ * in one kernel), alias.c (which values share memory), prepack.c, arena_layout.c, on_device.c (the blocks of a plan of
+ * a device), and plan.c (arguments; it also runs the plan). */
 #ifndef LEATI_ENGINE_PLAN_PLAN_PRIVATE_H
 #define LEATI_ENGINE_PLAN_PLAN_PRIVATE_H
 
@@ -54,6 +54,7 @@ typedef struct leati_work {
     bool measured;       /* the kernel was chosen by measuring */
     bool joined;         /* the kernel computes a leati_group, which this node stands for */
     uint32_t writes;     /* joined: bit i: the kernel writes input i */
+    double operations;   /* joined: of two convolutions; 0 in other nodes */
     leati_text declined; /* implementations that refused before: "onednn: dilation > 1; " */
     void **args;         /* points into plan->args */
     size_t scratch_offset;
@@ -303,10 +304,12 @@ double leati_plan_operations(const leati_plan *plan, const leati_node *node);
 leat_status leati_plan_fold(leati_plan *plan, leat_error *err);
 
 /* Join nodes, where backends can compute several in one kernel: in a plan of a device element-wise nodes of one shape,
- * and moving averages; in all plans the products of a backward pass with their neighbours. */
+ * and moving averages; in all plans the products of a backward pass with their neighbours; in a plan of the host
+ * depthwise convolutions with the convolutions that read them. */
 leat_status leati_plan_fuse_elementwise(leati_plan *plan, leat_error *err);
 leat_status leati_plan_fuse_averages(leati_plan *plan, leat_error *err);
 leat_status leati_plan_fuse_products(leati_plan *plan, leat_error *err);
+leat_status leati_plan_fuse_separable(leati_plan *plan, leat_error *err);
 
 /* A group with the values that are its inputs and outputs. */
 typedef struct leati_joined {

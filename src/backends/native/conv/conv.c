@@ -373,35 +373,55 @@ static void gather_rows(const leati_conv_run *r, leati_product *p, int64_t first
         s->isa->bf16_to_f32((const uint16_t *)r->src + (first + i) * depth, gathered + i * p->a_row, depth);
 }
 
+/* Computes the columns from `from` on of the rows first to first + p->rows - 1, whose left operand and result are
+ * set. */
+static void multiply(const leati_conv_run *r, leati_product *p, int64_t first, int64_t from) {
+    const leati_conv_state *s = r->s;
+    int64_t panel = s->isa->panel, depth = s->g.taps * s->g.channels, chunks = leati_ceil_div(depth, DEPTH);
+    const float *a = p->a, *b = r->packed + from * depth;
+    p->b_panel = depth * panel;
+    p->bias = r->bias ? r->bias + from : NULL;
+    set_addend(r, p, first, from);
+    for (int64_t i = 0; i < chunks; i++) {
+        int64_t k = depth * i / chunks;
+        p->a = a + k;
+        p->b = b + k * panel;
+        p->depth = depth * (i + 1) / chunks - k;
+        p->f = s->has_f && i == chunks - 1 ? &s->f : NULL;
+        s->isa->product(p);
+        p->addend = p->c;
+        p->addend_row = p->c_row;
+        p->bias = NULL;
+    }
+}
+
 static void compute(void *of, int64_t task, int member) {
     const leati_conv_run *r = of;
     const leati_conv_state *s = r->s;
     const leati_geometry *g = &s->g;
     float *products = r->buffers + (size_t)member * s->buffer,
           *gathered = products + (uses_buffer(s) ? s->block * g->filters : 0);
-    int64_t panel = s->isa->panel, depth = g->taps * g->channels, chunks = leati_ceil_div(depth, DEPTH);
     leati_conv_area area = leati_conv_area_of(s, task);
     int64_t first = area.first, from = area.from;
     leati_product p = {.rows = area.rows, .columns = area.columns};
     p.c = uses_buffer(s) ? products : (float *)r->dst + first * g->filters + from;
     p.c_row = uses_buffer(s) ? p.columns : g->filters;
-    p.b_panel = depth * panel;
-    p.bias = r->bias ? r->bias + from : NULL;
-    set_addend(r, &p, first, from);
     gather_rows(r, &p, first, gathered);
-    const float *a = p.a, *b = r->packed + from * depth;
-    for (int64_t i = 0; i < chunks; i++) {
-        int64_t k = depth * i / chunks;
-        p.a = a + k;
-        p.b = b + k * panel;
-        p.depth = depth * (i + 1) / chunks - k;
-        p.f = s->has_f && i == chunks - 1 ? &s->f : NULL;
-        s->isa->product(&p);
-        p.addend = p.c;
-        p.addend_row = p.c_row;
-        p.bias = NULL;
-    }
+    multiply(r, &p, first, from);
     if (uses_buffer(s)) move_products(r, &p, first, from);
+}
+
+void leati_conv_products(const leati_conv_run *r, const leati_conv_area *area, const float *a,
+                         int64_t a_row) {
+    int64_t filters = r->s->g.filters;
+    leati_product p = {.a = a,
+                       .a_row = a_row,
+                       .a_depth = 1,
+                       .c = (float *)r->dst + area->first * filters + area->from,
+                       .c_row = filters,
+                       .rows = area->rows,
+                       .columns = area->columns};
+    multiply(r, &p, area->first, area->from);
 }
 
 /* Sets one line of pixels of a gradient with strides to 0. */
@@ -412,10 +432,16 @@ static void clear(void *of, int64_t task, int member) {
     memset((unsigned char *)r->dst + (size_t)task * row, 0, row);
 }
 
+leati_conv_run leati_conv_products_start(const leati_kernel *kernel, void *const *args,
+                                         const leati_run *run) {
+    const leati_conv_state *s = kernel->state;
+    return leati_conv_start(s, kernel, args, run, pack, panels_of(s));
+}
+
 static leat_status run_products(const leati_kernel *kernel, void *const *args, const leati_run *run,
                                 leat_error *err) {
     const leati_conv_state *s = kernel->state;
-    leati_conv_run r = leati_conv_start(s, kernel, args, run, pack, panels_of(s));
+    leati_conv_run r = leati_conv_products_start(kernel, args, run);
     (void)err;
     if (s->strided_dst)
         leati_thread_pool_share(run->pool, s->threads, s->g.batch * s->g.out[0] * s->g.out[1], clear, &r);

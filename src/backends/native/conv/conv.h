@@ -76,6 +76,14 @@ leati_conv_run leati_conv_start(const leati_conv_state *s, const leati_kernel *k
 /* The rows and filters that task `task` of a run computes, of f32, for a kernel that takes them as one job. */
 leati_conv_rows leati_conv_rows_of(const leati_conv_run *r, int64_t task);
 
+/* Of kernels of leati_native_conv_product: prepares a run, and computes an area of it from rows of the left operand,
+ * which are a_row floats apart. */
+leati_conv_run leati_conv_products_start(const leati_kernel *kernel, void *const *args, const leati_run *run);
+void leati_conv_products(const leati_conv_run *r, const leati_conv_area *area, const float *a, int64_t a_row);
+
+/* Of kernels of leati_native_conv: prepares a run, and returns the job of all its rows. */
+leati_depthwise leati_depthwise_start(const leati_kernel *kernel, void *const *args, const leati_run *run);
+
 /* The image that a convolution reads. */
 typedef struct leati_conv_image {
     const leati_geometry *g;

@@ -47,20 +47,26 @@ static void pack(const leati_conv_state *s, void *const *args, float *changed, f
     s->isa->depthwise_pack(&s->g, args[1], scale, folded, packed);
 }
 
+leati_depthwise leati_depthwise_start(const leati_kernel *kernel, void *const *args, const leati_run *run) {
+    const leati_conv_state *s = kernel->state;
+    float *changed = run->scratch, *packed = run->pack;
+    if (!packed) packed = changed + (kernel->scratch_bytes - kernel->pack_bytes) / sizeof(float);
+    if (!run->pack || !run->packed) pack(s, args, changed, packed);
+    return (leati_depthwise){.g = &s->g,
+                             .src = args[0],
+                             .packed = packed,
+                             .addend = s->post >= 0 ? args[s->post + LEATI_POST_ADDEND] : NULL,
+                             .f = s->has_f ? &s->f : NULL,
+                             .dst = args[s->dst],
+                             .last_row = s->rows,
+                             .last_vector = vectors_of(s)};
+}
+
 static leat_status run_forward(const leati_kernel *kernel, void *const *args, const leati_run *run,
                                leat_error *err) {
     const leati_conv_state *s = kernel->state;
-    float *changed = run->scratch, *packed = run->pack;
+    depthwise_run r = {.s = s, .job = leati_depthwise_start(kernel, args, run)};
     (void)err;
-    if (!packed) packed = changed + (kernel->scratch_bytes - kernel->pack_bytes) / sizeof(float);
-    if (!run->pack || !run->packed) pack(s, args, changed, packed);
-    depthwise_run r = {.s = s,
-                       .job = {.g = &s->g,
-                               .src = args[0],
-                               .packed = packed,
-                               .addend = s->post >= 0 ? args[s->post + LEATI_POST_ADDEND] : NULL,
-                               .f = s->has_f ? &s->f : NULL,
-                               .dst = args[s->dst]}};
     leati_thread_pool_share(run->pool, s->threads, s->blocks * s->parts, compute, &r);
     return LEAT_OK;
 }

@@ -249,7 +249,7 @@ static void depthwise_forward_row(const leati_depthwise *job, depthwise_tile *t,
     const float *src = depthwise_place(t, job->src, row) + channel;
     for (int64_t x = 0, pixels; x < g->out[2]; x += pixels) {
         bool cut;
-        int64_t at = (row * g->out[2] + x) * c + channel;
+        int64_t at = ((row - job->origin) * g->out[2] + x) * c + channel;
         pixels = depthwise_pixels(t, choice, x, &cut);
         depthwise_tiles_of tiles = (cut ? choice->cut : choice->whole)[pixels];
         t->src = src + (x * g->stride[2] - g->pad_before[2]) * c;

@@ -102,13 +102,13 @@ typedef struct leati_conv_rows_bwd {
 } leati_conv_rows_bwd;
 
 /* The rows first_row to last_row - 1 of a depthwise convolution with one filter per channel, numbered over all samples;
- * of these the vectors first_vector to last_vector - 1 of each pixel. */
+ * of these the vectors first_vector to last_vector - 1 of each pixel.  dst and addend begin with row `origin`. */
 typedef struct leati_depthwise {
     const leati_geometry *g;
     const float *src, *packed, *addend /* may be NULL */;
     const leati_eltwise *f; /* may be NULL */
     float *dst;
-    int64_t first_row, last_row, first_vector, last_vector;
+    int64_t origin, first_row, last_row, first_vector, last_vector;
 } leati_depthwise;
 
 /* A gradient of a depthwise convolution with one filter per channel.  For the gradient with respect to the source,

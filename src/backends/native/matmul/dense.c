@@ -407,10 +407,8 @@ leat_status leati_native_dense(const leati_task *task, leati_kernel *kernel, cha
 }
 
 /* Takes the gradients of a Dense layer with respect to its weights and its bias. */
-leat_status leati_native_prepare_group(const leati_group *group, leati_kernel *kernel, char *why,
-                                       leat_error *err) {
-    if (group->members[0].op == LEATI_OP_SOFTMAX_XENT)
-        return leati_native_scaled_xent(group, kernel, why, err);
+leat_status leati_native_dense_group(const leati_group *group, leati_kernel *kernel, char *why,
+                                     leat_error *err) {
     const leati_task task = {.op = LEATI_OP_MATMUL,
                              .attrs = group->members[1].attrs,
                              .input_count = 2,
