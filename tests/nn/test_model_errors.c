@@ -277,7 +277,7 @@ static const wrong image_layers[] = {
     {LAYER("SimpleRNN", "\"units\": 3, \"recurrent_activation\": \"tanh\""),
      LEAT_ENOTSUP,
      {"'it'", "recurrent_activation"}},
-    {LAYER("Add", "\"dtype\": \"float32\""), LEAT_EINVAL, {"'it' (Add)", "2 to 32 inputs", "received 1"}},
+    {LAYER("Add", "\"dtype\": \"float32\""), LEAT_EINVAL, {"'it' (Add)", "2 to 64 inputs", "received 1"}},
     {LAYER("InputLayer", "\"batch_input_shape\": [null, 3]"), LEAT_EINVAL, {"'it'", "no inputs"}},
     {LAYER("Dot", "\"axes\": 1"), LEAT_EINVAL, {"'it' (Dot)", "2 inputs", "received 1"}},
     {LAYER("Dot", "\"axes\": [1, 2, 3]"), LEAT_EINVAL, {"'it'", "axes", "a number or two", "3"}},
