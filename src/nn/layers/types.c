@@ -42,6 +42,7 @@ const leati_layer_type *const leati_layer_types[] = {
     &leati_layer_cropping1d,
     &leati_layer_cropping2d,
     &leati_layer_cropping3d,
+    &leati_layer_custom_scale_layer,
     &leati_layer_cudnn_gru,
     &leati_layer_cudnn_lstm,
     &leati_layer_dense,

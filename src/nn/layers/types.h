@@ -49,6 +49,7 @@ extern const leati_layer_type leati_layer_conv3d_transpose;
 extern const leati_layer_type leati_layer_cropping1d;
 extern const leati_layer_type leati_layer_cropping2d;
 extern const leati_layer_type leati_layer_cropping3d;
+extern const leati_layer_type leati_layer_custom_scale_layer;
 extern const leati_layer_type leati_layer_dense;
 extern const leati_layer_type leati_layer_depthwise_conv1d;
 extern const leati_layer_type leati_layer_depthwise_conv2d;

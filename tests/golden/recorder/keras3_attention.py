@@ -3,7 +3,7 @@
 of current Keras."""
 import keras
 import numpy as np
-from keras.src.applications import convnext
+from keras.src.applications import convnext, inception_resnet_v2
 
 from .keras3_case import L, functional
 
@@ -143,6 +143,12 @@ def blocks():
         y = convnext.StochasticDepth(0.0)(y)
         return [x], L.GlobalAveragePooling2D()(L.Identity()(x + y))
 
+    def inception_block():
+        x = L.Input((4, 4, 3), name="x")
+        y = L.Conv2D(3, 1)(L.Concatenate()([L.Conv2D(2, 1)(x), L.Conv2D(2, 3, padding="same")(x)]))
+        y = inception_resnet_v2.CustomScaleLayer(0.17)([x, y])
+        return [x], L.GlobalAveragePooling2D()(L.Activation("relu")(y))
+
     def squeeze():
         x = L.Input((4, 4, 3), name="x")
         y = L.Conv2D(4, 1)(x)
@@ -167,6 +173,7 @@ def blocks():
     functional("identity", "Identity", lambda: between(L.Identity))
     functional("stochastic_depth", "StochasticDepth", lambda: between(lambda: convnext.StochasticDepth(0.0)))
     functional("block_convnext", "LayerScale", convnext_block)
+    functional("block_inception_resnet", "CustomScaleLayer", inception_block)
     functional("functions", "Activation", called)
     functional("block_squeeze", "Rescaling", squeeze)
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The Lambda of keras.applications' InceptionResNetV2 in Keras 2, lambda inputs, scale: inputs[0] + inputs[1] * scale,
- * which is recognised by its marshalled code and written back unchanged.  Source: keras_applications 1.0.8. */
+/* inputs[0] + inputs[1] * scale, in the blocks of keras.applications' InceptionResNetV2: CustomScaleLayer in current
+ * Keras, and a Lambda in Keras 2, lambda inputs, scale: inputs[0] + inputs[1] * scale, which is recognised by its
+ * marshalled code and written back unchanged.
+ * Source: keras.src.applications.inception_resnet_v2; keras_applications 1.0.8. */
 #include <string.h>
 
 #include "base/error.h"
@@ -99,7 +101,7 @@ const leati_layer_type *leati_layer_find_lambda(const json_t *config) {
     return is_scaled_sum(data, decode(text, data)) ? &leati_layer_scaled_sum : NULL;
 }
 
-/* ---- The layer ---- */
+/* ---- The layers ---- */
 
 static leat_status infer(const leati_layer *layer, int input_count, const leati_shape *inputs,
                          leati_shape *outputs, int *output_count, leat_error *err) {
@@ -111,14 +113,52 @@ static leat_status infer(const leati_layer *layer, int input_count, const leati_
     return LEAT_OK;
 }
 
+/* Multiplies x by a number: in predictions as a normalization with mean 0 and variance 1, which the plan folds into the
+ * weights of a convolution before it, together with the sum that follows. */
+static leati_value scaled(const leati_lowering *lowering, leati_value x, double scale) {
+    leati_graph *g = lowering->graph;
+    const leati_desc *desc = leati_graph_desc(g, x);
+    if (lowering->mode != LEATI_PREDICT || desc->dtype != LEAT_F32 || desc->rank < 2)
+        return leati_linear(g, x, (float)scale, 0.0f);
+    const int64_t channels = desc->shape[desc->rank - 1];
+    leati_value gamma = leati_full(g, 1, &channels, (float)scale), mean = leati_full(g, 1, &channels, 0.0f);
+    leati_value variance = leati_full(g, 1, &channels, 1.0f);
+    leati_value inputs[] = {x, gamma, LEATI_NONE, mean, variance};
+    return leati_graph_node(g, LEATI_OP_BATCH_NORM_APPLY, &(leati_attrs){.batch_norm = {.epsilon = 0.0f}}, 5,
+                            inputs, NULL);
+}
+
+static leati_value scaled_sum(const leati_lowering *lowering, const leati_value *inputs, double scale) {
+    return leati_add(lowering->graph, inputs[0], scaled(lowering, inputs[1], scale));
+}
+
 static void lower(const leati_layer *layer, leati_lowering *lowering, int input_count,
                   const leati_value *inputs, leati_value *outputs) {
     const scaled_sum_config *c = layer->config;
-    float scale = (float)json_number_value(only_number(c->arguments));
     (void)input_count;
-    outputs[0] = leati_add(lowering->graph, inputs[0], leati_linear(lowering->graph, inputs[1], scale, 0.0f));
+    outputs[0] = scaled_sum(lowering, inputs, json_number_value(only_number(c->arguments)));
 }
 
 LEATI_LAYER_TYPE(scaled_sum, "Lambda", "lambda", scaled_sum_config, fields, .min_inputs = 2, .max_inputs = 2,
                  .masking = LEATI_MASK_PASSED, .steps = LEATI_STEPS_BY_NUMBER, .infer = infer,
                  .lower = lower);
+
+typedef struct custom_scale_config {
+    double scale;
+} custom_scale_config;
+
+static const leati_field custom_scale_fields[] = {LEATI_FIELD(custom_scale_config, scale, LEATI_FIELD_FLOAT,
+                                                              NULL),
+                                                  {.key = NULL}};
+
+static void lower_custom_scale(const leati_layer *layer, leati_lowering *lowering, int input_count,
+                               const leati_value *inputs, leati_value *outputs) {
+    const custom_scale_config *c = layer->config;
+    (void)input_count;
+    outputs[0] = scaled_sum(lowering, inputs, c->scale);
+}
+
+LEATI_LAYER_TYPE(custom_scale_layer, "CustomScaleLayer", "custom_scale_layer", custom_scale_config,
+                 custom_scale_fields, .module = "keras.src.applications.inception_resnet_v2", .min_inputs = 2,
+                 .max_inputs = 2, .steps = LEATI_STEPS_BY_NUMBER, .infer = infer,
+                 .lower = lower_custom_scale);
