@@ -30,6 +30,7 @@
     X(CONV, conv_few_filters)                                                                                \
     X(CONV, conv_grouped)                                                                                    \
     X(CONV, conv)                                                                                            \
+    X(CONV_BWD_DATA, conv_bwd_data_few_channels)                                                             \
     X(CONV_BWD_DATA, conv_bwd_data_grouped)                                                                  \
     X(CONV_BWD_DATA, conv_bwd_data)                                                                          \
     X(CONV_BWD_WEIGHTS, conv_bwd_weights_few_filters)                                                        \
