@@ -172,10 +172,29 @@ static leat_status count_state(leati_h5 *weights, int *count, leat_error *err) {
     }
 }
 
+/* Current Keras puts the optimizer of a model with the policy mixed_float16 into a LossScaleOptimizer by itself.  The
+ * compilation does not name it, but the optimizer's variables are those of both, and those of the inner one are there a
+ * second time. */
+static leat_status name_loss_scale(const archive *a, leat_error *err) {
+    json_t *optimizer = json_object_get(a->compilation, "optimizer_config");
+    const char *class_name = json_string_value(json_object_get(optimizer, "class_name"));
+    bool scales = false;
+    if (leati_is_late(a->config) || (class_name && strcmp(class_name, "LossScaleOptimizer") == 0))
+        return LEAT_OK;
+    LEATI_TRY(leati_h5_exists(a->weights, "optimizer/inner_optimizer", &scales, err));
+    if (!scales) return LEAT_OK;
+    json_t *whole = json_pack("{s:s, s:{s:O}}", "class_name", "LossScaleOptimizer", "config",
+                              "inner_optimizer", optimizer);
+    return json_object_set_new(a->compilation, "optimizer_config", whole) == 0
+               ? LEAT_OK
+               : leati_fail(err, LEAT_ENOMEM, "no memory for a configuration");
+}
+
 static leat_status read_training(const archive *a, const leati_placement *placement, leat_model *model,
                                  const leati_load *load, leat_error *err) {
     int count = 0;
     if (!a->compilation) return LEAT_OK;
+    LEATI_TRY(name_loss_scale(a, err));
     LEATI_TRY(leati_prefix(leati_load_compilation(model, a->compilation, load, err), err, "compile_config"));
     if (!load->compile) return LEAT_OK;
     LEATI_TRY(count_state(a->weights, &count, err));

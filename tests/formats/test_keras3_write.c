@@ -336,10 +336,9 @@ static const char *const sources[] = {
     "open_pieces.keras",       "open_classes.keras",    "open_columns.keras",
     "open_labels.h5",          "keras3_muon.keras",     "keras3_free.keras",
     "keras3_scaled.keras",     "keras3_skipping.keras", "keras3_scores.keras",
-
-    "open_vectors.keras",      "cnn_adam.h5",           "cnn_adam_amsgrad.h5",
-    "two_inputs_rmsprop.h5",   "lstm_sgd.h5",           "lstm_nadam.h5",
-    "wrapped_sgd.h5"};
+    "keras3_float16.keras",    "open_vectors.keras",    "cnn_adam.h5",
+    "cnn_adam_amsgrad.h5",     "two_inputs_rmsprop.h5", "lstm_sgd.h5",
+    "lstm_nadam.h5",           "wrapped_sgd.h5"};
 
 /* Every file comes back as a .keras archive, or is refused because of hard_sigmoid of 2.3.1. */
 static void test_read_back(void **state) {

@@ -202,7 +202,7 @@ static void files_of_current_keras_go_on_as_there(void **state) {
         {"keras3_adafactor", "keras"},  {"keras3_average", "keras"},    {"keras3_places", "keras"},
         {"keras3_rmsprop", "keras"},    {"keras3_nadam", "keras"},      {"keras3_embedding", "keras"},
         {"keras3_muon", "keras"},       {"keras3_free", "keras"},       {"keras3_scaled", "keras"},
-        {"keras3_skipping", "keras"},   {"keras3_scores", "keras"},
+        {"keras3_float16", "keras"},    {"keras3_skipping", "keras"},   {"keras3_scores", "keras"},
     };
     for (size_t i = 0; i < sizeof files / sizeof *files; ++i) {
         char path[256];
@@ -222,9 +222,9 @@ static void files_of_current_keras_go_on_as_there(void **state) {
 /* A model of current Keras goes on with current Keras's arithmetic after leat has saved it. */
 static void models_of_current_keras_go_on_from_leat_s_file(void **state) {
     (void)state;
-    static const char *const names[] = {"keras3_rmsprop",  "keras3_nadam", "keras3_embedding",
-                                        "keras3_muon",     "keras3_free",  "keras3_scaled",
-                                        "keras3_skipping", "keras3_scores"};
+    static const char *const names[] = {"keras3_rmsprop", "keras3_nadam",    "keras3_embedding",
+                                        "keras3_muon",    "keras3_free",     "keras3_scaled",
+                                        "keras3_float16", "keras3_skipping", "keras3_scores"};
     for (size_t i = 0; i < sizeof names / sizeof *names; ++i) {
         char path[256];
         leat_error err = {0};

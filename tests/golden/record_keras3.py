@@ -135,6 +135,16 @@ def scaled():
     return small(keras.optimizers.LossScaleOptimizer(keras.optimizers.Adam(0.02)))
 
 
+def float16():
+    """An optimizer that Keras puts into a LossScaleOptimizer by itself, because of the policy of the model."""
+    keras.config.set_dtype_policy("mixed_float16")
+    model = keras.Sequential([L.Input((4,), dtype="float32"), L.Dense(3, activation="tanh", dtype="float32"),
+                              L.Dense(1, activation="sigmoid", dtype="float32")], name="small")
+    keras.config.set_dtype_policy("float32")
+    model.compile("adam", "binary_crossentropy")
+    return model
+
+
 def skipping():
     """A loss scale that is doubled after each step, and skips a step when gradients overflow."""
     model = small("adam")
@@ -218,13 +228,13 @@ def case(root, name, build):
     store.save("%s/%s.npz" % (root, name), members)
 
 
-ARCHIVES = (adafactor, average, places, rmsprop, nadam, embedding, muon, free, scaled, skipping, scores)  # no .h5 beside them; of Adafactor, Keras cannot write one
+ARCHIVES = (adafactor, average, places, rmsprop, nadam, embedding, muon, free, scaled, float16, skipping, scores)  # no .h5 beside them; of Adafactor, Keras cannot write one
 
 
 def files():
     """Records the models."""
     for build in (sequential, functional, lstm, adafactor, average, places, rmsprop, nadam, embedding,
-                  muon, free, scaled, skipping, scores):
+                  muon, free, scaled, float16, skipping, scores):
         case(os.path.join(HERE, "files"), "keras3_" + build.__name__, build)
 
 
