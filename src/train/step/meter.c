@@ -165,10 +165,19 @@ leat_status leati_meter_save(const leati_meter *meter, leat_state *state, leat_e
     return leat_state_put(state, "metrics", meter->states, bytes, err);
 }
 
+/* A build that allowed fewer outputs has written fewer losses. */
+static leat_status load_output_losses(leati_meter *meter, const leat_state *state, leat_error *err) {
+    size_t bytes = 0;
+    const void *losses = leat_state_find(state, "output_losses", &bytes);
+    if (!losses || bytes > sizeof meter->output_losses) bytes = sizeof meter->output_losses;
+    memset(meter->output_losses, 0, sizeof meter->output_losses);
+    return leat_state_get(state, "output_losses", meter->output_losses, bytes, err);
+}
+
 leat_status leati_meter_load(leati_meter *meter, const leat_state *state, leat_error *err) {
     const size_t bytes = (size_t)meter->state_count * sizeof(double);
     LEATI_TRY(leat_state_get(state, "loss", &meter->loss, sizeof meter->loss, err));
-    LEATI_TRY(leat_state_get(state, "output_losses", meter->output_losses, sizeof meter->output_losses, err));
+    LEATI_TRY(load_output_losses(meter, state, err));
     LEATI_TRY(leati_state_get_i64(state, "samples", &meter->samples, err));
     return leat_state_get(state, "metrics", meter->states, bytes, err);
 }
