@@ -14,26 +14,12 @@ static void gather(const leati_range_job *job, int64_t first, int64_t last) {
                (size_t)columns * sizeof(float));
 }
 
-/* Floats of zeros that are not kept in the caches: they would displace what is there, and be fetched first. */
-#define GATHER_PAST (1 << 20)
-
-static void clear_floats(float *to, int64_t count) {
-    int64_t i = 0;
-    if (count >= GATHER_PAST) {
-        const int64_t ahead = (int64_t)((uintptr_t)to % sizeof(vf) / sizeof(float));
-        i = ahead > 0 ? LEATI_LANES - ahead : 0;
-        memset(to, 0, (size_t)i * sizeof *to);
-        for (; i + LEATI_LANES <= count; i += LEATI_LANES) v_store_past(to + i, v_all(0));
-    }
-    memset(to + i, 0, (size_t)(count - i) * sizeof *to);
-}
-
 /* GATHER_BWD: rows first to last - 1 of the table's gradient.  Each thread goes through all indices and adds only
  * to its own rows, so no two threads write one row, and a row's sum is always formed in the order of the batch. */
 static void gather_bwd(const leati_range_job *job, int64_t first, int64_t last) {
     int64_t columns = job->gather.columns;
     float *table = job->out[0];
-    clear_floats(table + first * columns, (last - first) * columns);
+    memset(table + first * columns, 0, (size_t)((last - first) * columns) * sizeof *table);
     for (int64_t i = 0; i < job->gather.count; i++) {
         if (job->gather.indices[i] < first || job->gather.indices[i] >= last) continue;
         const float *from = job->in[1] + i * columns;
@@ -43,7 +29,6 @@ static void gather_bwd(const leati_range_job *job, int64_t first, int64_t last) 
             v_store_part(to + c, sum, columns - c);
         }
     }
-    v_stored();
 }
 
 #endif
