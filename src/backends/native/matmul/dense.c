@@ -29,7 +29,7 @@ enum {
     ROWS = 96, /* rows of a, which stay in the L2 cache while the panels change */
     /* depth of a chunk: so much of b is packed, and so many columns of a transposed a are copied at a time */
     DEPTH = 256,
-    WHOLE_DEPTH = 1024, /* depth of a chunk where b is packed as a whole: c is read and written less often */
+    WHOLE_DEPTH = 1024, /* the same for many rows where b is packed as a whole: c is read and written less often */
     MAX_PANEL = 32,
     /* rows at most for which a matrix that changes between runs is packed by chunks, and columns of such a chunk:
      * the chunk and as many columns of c stay in the L2 cache */
@@ -283,7 +283,7 @@ static leat_status run_dense(const leati_kernel *kernel, void *const *args, cons
 /* A gradient with respect to weights is split into one range of chunks per thread, if there are enough chunks and
  * memory; other products are not. */
 static void split_depth(dense_state *s) {
-    s->chunks = leati_ceil_div(s->k, s->packs_whole ? WHOLE_DEPTH : DEPTH);
+    s->chunks = leati_ceil_div(s->k, s->packs_whole && s->m > LEATI_FEW_ROWS ? WHOLE_DEPTH : DEPTH);
     s->spans = s->ta && !s->has_f ? s->threads : 1;
     if (s->spans > s->chunks) s->spans = s->chunks;
     if ((s->chunks - first_chunk(s, 1)) * s->m * s->n > MAX_PARTIAL_SUMS) s->spans = 1;
