@@ -29,7 +29,8 @@ enum {
     ROWS = 96, /* rows of a, which stay in the L2 cache while the panels change */
     /* depth of a chunk: so much of b is packed, and so many columns of a transposed a are copied at a time */
     DEPTH = 256,
-    WHOLE_DEPTH = 1024, /* the same for many rows where b is packed as a whole: c is read and written less often */
+    WHOLE_DEPTH =
+        1024, /* the same for many rows where b is packed as a whole: c is read and written less often */
     MAX_PANEL = 32,
     /* rows at most for which a matrix that changes between runs is packed by chunks, and columns of such a chunk:
      * the chunk and as many columns of c stay in the L2 cache */
