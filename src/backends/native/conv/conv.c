@@ -14,9 +14,13 @@
 #include "engine/op_semantics/fold_norm.h"
 
 enum {
-    ROWS = 96,       /* rows of a block, which stays in the L2 cache */
-    DEPTH = 512,     /* depth of a part of a panel of weights, which stays in the L1 cache */
-    FEW_CHANNELS = 8 /* products of fewer channels are bound by their reads and writes */
+    ROWS = 96,            /* rows of a block, which stays in the L2 cache */
+    DEPTH = 512,          /* depth of a part of a panel of weights, which stays in the L1 cache */
+    FEW_CHANNELS = 8,     /* products of fewer channels are bound by their reads and writes */
+    FEW_FILTERS = 4,      /* at most (few_filters_tmpl.h) */
+    LANES_PER_FILTER = 4, /* at least, of a vector */
+    SUMS = 8,             /* blocks of rows at most with sums of a gradient with respect to the weights */
+    SUM_ROWS = 16         /* rows at least of such a block */
 };
 
 /* ---- Weights ---- */
@@ -100,6 +104,10 @@ static bool has_padding(const leati_geometry *g) {
     for (int i = 0; i < 3; i++)
         if (g->pad_before[i] != 0 || g->pad_after[i] != 0) return true;
     return false;
+}
+
+bool leati_conv_are_few(int64_t filters, int64_t lanes) {
+    return filters <= FEW_FILTERS && filters * LANES_PER_FILTER <= lanes;
 }
 
 bool leati_conv_has_gaps(const leati_geometry *g) {
@@ -224,6 +232,12 @@ leati_conv_area leati_conv_area_of(const leati_conv_state *s, int64_t task) {
     area.rows = s->rows - area.first < s->block ? s->rows - area.first : s->block;
     area.columns = (to < s->g.filters ? to : s->g.filters) - area.from;
     return area;
+}
+
+void leati_conv_share_sums(leati_conv_state *s) {
+    s->rows = s->g.batch * s->g.out[0] * s->g.out[1];
+    s->blocks = s->rows / SUM_ROWS;
+    s->blocks = s->blocks > SUMS ? SUMS : s->blocks > 0 ? s->blocks : 1;
 }
 
 leati_conv_rows leati_conv_rows_of(const leati_conv_run *r, int64_t task) {

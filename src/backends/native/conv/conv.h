@@ -45,6 +45,10 @@ leat_status leati_conv_begin(leati_conv_state **out, const leati_task *task, boo
  * least. */
 void leati_conv_share(leati_conv_state *s, int64_t rows, int64_t max_rows, int64_t unit);
 
+/* Divides the rows of all samples into blocks, each of which adds up a gradient with respect to the weights of its own.
+ * Their number does not depend on the threads. */
+void leati_conv_share_sums(leati_conv_state *s);
+
 /* The rows (or tiles) and columns that one of blocks * parts tasks computes. */
 typedef struct leati_conv_area {
     int64_t first, rows, from, columns;
@@ -113,6 +117,10 @@ bool leati_conv_is_dense(const leati_geometry *g);
 
 /* True if a stride is larger than 1. */
 bool leati_conv_has_steps(const leati_geometry *g);
+
+/* True for so few filters that a vector holds elements of a line of the source (few_filters_tmpl.h): a kernel that
+ * computes whole vectors of filters is as fast with more. */
+bool leati_conv_are_few(int64_t filters, int64_t lanes);
 
 /* True if a dilation is larger than 1. */
 bool leati_conv_has_gaps(const leati_geometry *g);

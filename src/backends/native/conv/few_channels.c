@@ -11,11 +11,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 
-enum {
-    PHASES = 16,          /* at most */
-    MOST = 4,             /* channels */
-    LANES_PER_CHANNEL = 4 /* a kernel that computes whole vectors of channels is as fast with more */
-};
+enum { PHASES = 16 }; /* at most */
 
 typedef struct phase {
     leati_geometry g;     /* of its convolution */
@@ -115,7 +111,7 @@ static leat_status run_few_channels(const leati_kernel *kernel, void *const *arg
 static const char *reason_against(const leati_geometry *g, int64_t lanes) {
     int64_t phases = g->stride[0] * g->stride[1] * g->stride[2];
     if (g->groups > 1) return "a grouped convolution";
-    if (g->channels > MOST || g->channels * LANES_PER_CHANNEL > lanes) return "more than a few channels";
+    if (!leati_conv_are_few(g->channels, lanes)) return "more than a few channels";
     if (leati_conv_has_gaps(g)) return "a window with gaps";
     for (int i = 0; i < 3; i++)
         if (g->kernel[i] < g->stride[i]) return "pixels without a window";

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolutions with a few filters, as the last layer of a net that makes images has them, and their gradients with
- * respect to the weights: bias, folded normalization,
- * addition and function are fused.  Threads share the rows of all samples.  Room: backends/native. */
+/* Convolutions with a few filters, as the last layer of a net that makes images has them, into which bias, folded
+ * normalization, addition and function are fused, and their gradients with respect to the weights.  Threads share the
+ * rows of all samples.  Room: backends/native. */
 #include <stdio.h>
 #include <string.h>
 
@@ -9,14 +9,7 @@
 #include "backends/native/ops.h"
 #include "base/error.h"
 
-enum {
-    SHARES =
-        8, /* shares at most of the rows of a gradient with respect to the weights; each has its own sums */
-    SHARE_ROWS = 16,      /* rows of a share at least */
-    MOST = 4,             /* filters */
-    LANES_PER_FILTER = 4, /* a kernel that computes whole vectors of filters is as fast with more */
-    TASKS = 4             /* for each thread */
-};
+enum { TASKS = 4 }; /* for each thread */
 
 static void compute(void *of, int64_t task, int member) {
     const leati_conv_run *r = of;
@@ -46,7 +39,7 @@ static leat_status run_forward(const leati_kernel *kernel, void *const *args, co
 /* Returns why the convolution is declined, or NULL. */
 static const char *reason_against(const leati_geometry *g, int64_t lanes) {
     if (g->groups > 1) return "a grouped convolution";
-    if (g->filters > MOST || g->filters * LANES_PER_FILTER > lanes) return "more than a few filters";
+    if (!leati_conv_are_few(g->filters, lanes)) return "more than a few filters";
     if (g->dilation[2] > 1) return "a window with gaps";
     if (g->kernel[2] * g->channels < lanes) return "lines of the window that do not fill a vector";
     return g->out_pixels == 0 ? "an empty tensor" : NULL;
@@ -133,9 +126,7 @@ leat_status leati_native_conv_bwd_weights_few_filters(const leati_task *task, le
     }
     LEATI_TRY(
         leati_conv_make(&s, task, &g, 2.0 * (double)g.out_pixels * (double)weights_of(&g), kernel, err));
-    s->rows = g.batch * g.out[0] * g.out[1];
-    s->blocks = s->rows / SHARE_ROWS;
-    s->blocks = s->blocks > SHARES ? SHARES : s->blocks > 0 ? s->blocks : 1;
+    leati_conv_share_sums(s);
     kernel->scratch_bytes = (size_t)(s->blocks * (weights_of(&g) + g.filters)) * sizeof(float);
     kernel->run = run_bwd_weights;
     snprintf(kernel->implementation, sizeof kernel->implementation, "native few filters %s", s->isa->name);

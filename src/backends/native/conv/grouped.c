@@ -10,12 +10,7 @@
 #include "backends/native/ops.h"
 #include "base/error.h"
 
-enum {
-    TASKS = 4, /* for each thread */
-    SHARES =
-        8, /* shares at most of the rows of a gradient with respect to the weights; each has its own sums */
-    SHARE_ROWS = 16 /* rows of a share at least */
-};
+enum { TASKS = 4 }; /* for each thread */
 
 /* Returns the channels of a group, and its filters. */
 static int64_t channels_of(const leati_geometry *g) {
@@ -218,9 +213,7 @@ leat_status leati_native_conv_bwd_weights_grouped(const leati_task *task, leati_
         return LEAT_OK;
     }
     LEATI_TRY(leati_conv_make(&s, task, &g, operations_of(&g), kernel, err));
-    s->rows = g.batch * g.out[0] * g.out[1];
-    s->blocks = s->rows / SHARE_ROWS;
-    s->blocks = s->blocks > SHARES ? SHARES : s->blocks > 0 ? s->blocks : 1;
+    leati_conv_share_sums(s);
     kernel->scratch_bytes = (size_t)((s->blocks - 1) * (weights_of(&g) + g.filters)) * sizeof(float);
     kernel->run = run_bwd_weights;
     name(s->isa, kernel);

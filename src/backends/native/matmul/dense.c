@@ -4,11 +4,10 @@
  *
  * Weights are packed as a whole and kept packed until they change.  A matrix that is too large for that, that cannot
  * be weights, or that is used once for few samples is packed by each task: its own columns, a chunk of the depth at a
- * time, which is still in the L2 cache when it is used.  A gradient with
- * respect to weights is a sum over samples: each thread takes some of the samples, which it may have computed
- * itself and so finds in its cache.  Where the gradient has few columns, its transpose is computed instead.  The
- * chunks of the depth are added up in order, whichever thread computed them, so sums do not depend on the number of
- * threads.
+ * time, which is still in the L2 cache when it is used.  A gradient with respect to weights is a sum over samples: each
+ * thread takes some of the samples, which it may have computed itself and so finds in its cache.  Where the gradient
+ * has few columns, its transpose is computed instead.  The chunks of the depth are added up in order, whichever thread
+ * computed them, so sums do not depend on the number of threads.
  *
  * A batch normalization behind the product is folded into the packed weights and the bias.
  *
@@ -29,8 +28,8 @@ enum {
     ROWS = 96, /* rows of a, which stay in the L2 cache while the panels change */
     /* depth of a chunk: so much of b is packed, and so many columns of a transposed a are copied at a time */
     DEPTH = 256,
-    WHOLE_DEPTH =
-        1024, /* the same for many rows where b is packed as a whole: c is read and written less often */
+    /* the same for many rows where b is packed as a whole: c is read and written less often */
+    WHOLE_DEPTH = 1024,
     MAX_PANEL = 32,
     /* rows at most for which a matrix that changes between runs is packed by chunks, and columns of such a chunk:
      * the chunk and as many columns of c stay in the L2 cache */
@@ -309,7 +308,7 @@ static bool is_chunked(const dense_state *s, const leati_task *task) {
 }
 
 /* Splits the work into ranges of the depth, of rows and of columns. */
-static void share(dense_state *s, const leati_task *task) {
+static void share(dense_state *s, const leati_task *task, bool chunked) {
     double operations = 2 * (double)s->m * (double)s->n * (double)s->k;
     const bool is_small = operations < MIN_SHARED && s->k * s->n < LEATI_SHARED_WEIGHTS;
     s->threads = is_small && !task->measured ? 1 : task->threads;
@@ -319,7 +318,7 @@ static void share(dense_state *s, const leati_task *task) {
     int64_t max_blocks = leati_ceil_div(s->m, s->isa->rows);
     s->parts = parts_for(s, wanted, task->weights_stay && s->packs_whole);
     int64_t chunked_parts = leati_ceil_div(s->n, CHUNKED_COLUMNS);
-    if (is_chunked(s, task) && s->parts < chunked_parts) s->parts = chunked_parts;
+    if (chunked && s->parts < chunked_parts) s->parts = chunked_parts;
     s->blocks = leati_ceil_div(wanted, s->parts);
     if (s->blocks > max_blocks) s->blocks = max_blocks;
 }
@@ -327,8 +326,9 @@ static void share(dense_state *s, const leati_task *task) {
 static leat_status prepare(dense_state *s, const leati_task *task, leati_kernel *kernel) {
     size_t bytes = (size_t)packed_floats(s) * sizeof(float);
     /* a gradient with respect to weights has an operand that is made of samples */
-    s->packs_whole = !s->ta && bytes <= LEATI_PACKED_BYTES && !is_chunked(s, task);
-    share(s, task);
+    const bool chunked = is_chunked(s, task);
+    s->packs_whole = !s->ta && bytes <= LEATI_PACKED_BYTES && !chunked;
+    share(s, task, chunked);
     int64_t panel = s->isa->panel, depth = leati_ceil_div(s->k, s->chunks);
     s->left = s->ta ? depth * ROWS : 0;
     if (s->packs_whole) {
