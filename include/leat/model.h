@@ -524,9 +524,9 @@ LEAT_API leat_tensor leat_model_state(const leat_model *model, const char *layer
 LEAT_API LEAT_CHECKED leat_status leat_model_state_into(const leat_model *model, const char *layer, int index,
                                                         leat_tensor *out, leat_error *err);
 
-/** The numbers of inputs and outputs, the names of their layers, and their shapes: batch dimension first, -1 for
- *  None, `data` is NULL.  The names belong to the model and are valid until leat_model_destroy or
- *  leat_call_model. */
+/** The numbers of inputs and outputs, their names, and their shapes: batch dimension first, -1 for None, `data` is
+ *  NULL.  A name is that of the layer, or the key in a model of current Keras whose inputs or outputs are a dictionary.
+ *  The names belong to the model and are valid until leat_model_destroy or leat_call_model. */
 LEAT_API int leat_model_input_count(const leat_model *model);
 LEAT_API int leat_model_output_count(const leat_model *model);
 LEAT_API const char *leat_model_input_name(const leat_model *model, int index);

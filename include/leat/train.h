@@ -130,7 +130,7 @@ typedef struct leat_class_weight {
 /** The weights of the classes of one output of a model, like an entry of Keras 2.3.1's class_weight={'name': {...}}.
  *  Frozen, since callers pass C arrays of this struct. */
 typedef struct leat_output_class_weight {
-    const char *output;               /* name of the output's layer (leat_model_output_name) */
+    const char *output;               /* name of the output (leat_model_output_name) */
     const leat_class_weight *weights; /* `count` weights, as in leat_fit_options.class_weight */
     int count;
     int unused; /* 0; the struct has no padding at its end */

@@ -128,6 +128,8 @@ static leat_status open_config(archive *out, const leati_zip *zip, leat_error *e
     const json_t *compile_config = json_object_get(config, "compile_config");
     if (status == LEAT_OK && json_object_get(compile_config, "optimizer"))
         status = leati_translate_compilation(compile_config, leati_is_late(config), &out->compilation, err);
+    const json_t *outputs = json_object_get(json_object_get(config, "config"), "output_layers");
+    if (status == LEAT_OK) status = leati_flatten_compilation(out->compilation, outputs, err);
     if (status == LEAT_OK)
         status = leati_translate_kept(out->compilation, json_object_get(metadata, LEATI_KEPT_KEY), err);
     json_decref(metadata);

@@ -120,12 +120,24 @@ static bool is_in_blocks(const leati_h5_strings *names) {
     return end && end[sizeof "/iter:0" - 1] == '\0';
 }
 
+/* Makes lists of the arguments of compile that have the structure of the outputs in Keras's configuration. */
+static leat_status flatten_arguments(leati_h5 *file, json_t *translated, leat_error *err) {
+    json_t *config = NULL;
+    if (!translated) return LEAT_OK;
+    LEATI_TRY(read_json(file, "model_config", &config, err));
+    const json_t *outputs = json_object_get(json_object_get(config, "config"), "output_layers");
+    leat_status status = leati_flatten_compilation(translated, outputs, err);
+    json_decref(config);
+    return status;
+}
+
 static leat_status compile_as(leati_h5 *file, leat_model *model, const json_t *model_config,
                               const leati_load *load, leat_error *err) {
     const bool late = leati_is_late(model_config), modern = late || leati_is_modern(model_config);
     json_t *config = NULL, *translated = NULL;
     LEATI_TRY(read_json(file, "training_config", &config, err));
     leat_status status = modern ? leati_translate_compilation(config, late, &translated, err) : LEAT_OK;
+    if (status == LEAT_OK && model->output_count > 1) status = flatten_arguments(file, translated, err);
     if (status == LEAT_OK)
         status =
             leati_translate_kept(modern ? translated : config, json_object_get(config, LEATI_KEPT_KEY), err);

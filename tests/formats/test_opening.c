@@ -79,6 +79,89 @@ static leat_model *load(const char *path) {
     return model;
 }
 
+/* ---- Structures of inputs and outputs ---- */
+
+enum { MOST_ENDS = 4 };
+
+typedef struct ends {
+    leat_npz *npz;
+    leat_array inputs[MOST_ENDS], targets[MOST_ENDS];
+    leat_arrays arrays;
+} ends;
+
+static int open_side(leat_npz *npz, char letter, leat_array *out) {
+    char name[8];
+    int count = 0;
+    for (; count < MOST_ENDS; ++count) {
+        snprintf(name, sizeof name, "%c%d", letter, count);
+        if (!test_npz_has(npz, name)) break;
+        out[count] = (leat_array){.tensor = test_npz_get(npz, name)};
+    }
+    return count;
+}
+
+static void open_ends(ends *v, const char *name) {
+    char path[128];
+    snprintf(path, sizeof path, "files/%s.npz", name);
+    *v = (ends){.npz = test_npz_open(path)};
+    v->arrays = (leat_arrays){.inputs = v->inputs, .targets = v->targets};
+    v->arrays.input_count = open_side(v->npz, 'x', v->inputs);
+    v->arrays.target_count = open_side(v->npz, 't', v->targets);
+}
+
+static void check_ends(leat_model *model, const char *name) {
+    ends v;
+    leat_error err = {0};
+    leat_tensor outputs[MOST_ENDS];
+    open_ends(&v, name);
+    assert_int_equal(leat_model_input_count(model), v.arrays.input_count);
+    assert_int_equal(leat_model_output_count(model), v.arrays.target_count);
+    must(leat_model_predict_on_batch(model, &v.arrays, outputs, &err), &err);
+    for (int i = 0; i < v.arrays.target_count; ++i) {
+        char key[8];
+        snprintf(key, sizeof key, "y%d", i);
+        leat_tensor want = test_npz_get(v.npz, key);
+        double d = distance(&outputs[i], &want);
+        if (d > 1e-6) fail_msg("%s: off by %g of the scale", key, d);
+    }
+    vectors all = {.npz = v.npz, .arrays = v.arrays};
+    check_training(model, &all);
+    leat_npz_close(&v.npz);
+}
+
+static void check_keys(const leat_model *model) {
+    assert_string_equal(leat_model_input_name(model, 0), "a");
+    assert_string_equal(leat_model_input_name(model, 1), "b");
+    assert_string_equal(leat_model_output_name(model, 0), "policy");
+    assert_string_equal(leat_model_output_name(model, 1), "value");
+}
+
+/* Inputs and outputs have the keys of Keras's dictionaries as their names, also in the files that leat writes. */
+static void dictionaries_have_their_keys(void **state) {
+    (void)state;
+    static const char *const copies[] = {"dictionaries.keras", "dictionaries.h5"};
+    leat_error err = {0};
+    for (int i = -1; i < 2; ++i) {
+        leat_model *model = load(FILES "open_dictionaries.keras");
+        if (i >= 0) {
+            must(leat_model_save(model, copies[i], true, &err), &err);
+            leat_model_destroy(&model);
+            model = load(copies[i]);
+            unlink(copies[i]);
+        }
+        check_keys(model);
+        check_ends(model, "open_dictionaries");
+        leat_model_destroy(&model);
+    }
+}
+
+static void nested_structures_are_lists(void **state) {
+    (void)state;
+    leat_model *model = load(FILES "open_structures.keras");
+    check_ends(model, "open_structures");
+    leat_model_destroy(&model);
+}
+
 static leat_model *load_without_compilation(const char *path) {
     leat_model_load_options options = leat_model_load_options_default();
     leat_error err = {0};
@@ -595,6 +678,8 @@ int main(void) {
         cmocka_unit_test(the_arithmetic_is_kept_from_the_file),
         cmocka_unit_test(schedules_are_written),
         cmocka_unit_test(a_schedule_is_the_learning_rate),
+        cmocka_unit_test(dictionaries_have_their_keys),
+        cmocka_unit_test(nested_structures_are_lists),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,9 +20,17 @@ bool leati_is_late(const json_t *root);
  * Errors: LEAT_ENOTSUP, LEAT_EFORMAT with the layer and the reason. */
 leat_status leati_translate_model(const json_t *root, json_t **out, leat_error *err);
 
+/* Keys of a translated configuration that are leat's own: the names in a dictionary of inputs or outputs, in the order
+ * of the lists beside them. */
+#define LEATI_INPUT_KEYS  "input_keys"
+#define LEATI_OUTPUT_KEYS "output_keys"
+
 /* Like leati_translate_model, but makes a training_config of a compile_config. */
 leat_status leati_translate_compilation(const json_t *compile_config, bool late, json_t **out,
                                         leat_error *err);
+/* Makes lists of the arguments of compile that have the structure of the model's outputs, nested lists and
+ * dictionaries.  `outputs` is the value of "output_layers" in Keras's form; without nesting nothing changes. */
+leat_status leati_flatten_compilation(json_t *training_config, const json_t *outputs, leat_error *err);
 
 /* A key of leat's own in files of current Keras, which ignores the key: in metadata.json, or in the training_config of
  * an .h5 file.  Its value is an object with the keys of a training_config of 2.3.1 that current Keras cannot have. */

@@ -130,10 +130,14 @@ static bool is_implicit_mask_argument(const json_t *layers, const char *key, con
 static leat_status add_makers(const json_t *layers, const json_t *value, json_t *names, leat_error *err) {
     size_t index;
     json_t *item;
+    const char *key;
     const json_t *maker = is_tensor(value) ? maker_of(layers, value) : NULL;
     if (maker && json_object_set_new(names, leati_item_name(maker), json_true()) != 0) return no_memory(err);
     if (json_is_array(value))
         json_array_foreach(value, index, item) LEATI_TRY(add_makers(layers, item, names, err));
+    if (json_is_object(value) && !maker)
+        json_object_foreach((json_t *)(uintptr_t)value, key, item)
+            LEATI_TRY(add_makers(layers, item, names, err));
     return LEAT_OK;
 }
 
@@ -175,6 +179,29 @@ static leat_status find_needed(const json_t *config, json_t *names, leat_error *
 
 /* ---- Calls ---- */
 
+static int compare_keys(const void *a, const void *b) {
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Makes the list of the keys of an object, sorted as Keras sorts those of a dictionary of tensors. */
+static leat_status sorted_keys(const json_t *object, json_t **out, leat_error *err) {
+    size_t count = json_object_size(object), i = 0;
+    const char **keys = leati_calloc(count + 1, sizeof *keys), *key;
+    json_t *item;
+    *out = NULL;
+    if (!keys) return leati_fail_memory(err, count * sizeof *keys, "names");
+    json_object_foreach((json_t *)(uintptr_t)object, key, item) keys[i++] = key;
+    qsort(keys, count, sizeof *keys, compare_keys);
+    *out = json_array();
+    bool set = *out != NULL;
+    for (i = 0; set && i < count; ++i) set = json_array_append_new(*out, json_string(keys[i])) == 0;
+    leati_free(keys);
+    if (set) return LEAT_OK;
+    json_decref(*out);
+    *out = NULL;
+    return no_memory(err);
+}
+
 /* Appends [name, call, output, {}].  The calls of a model count from 1, because in 2.3.1 call 0 is the model's own
  * graph. */
 static leat_status append_tensor(const json_t *layers, const json_t *tensor, json_t *out, leat_error *err) {
@@ -204,6 +231,45 @@ static leat_status append_all(const json_t *layers, const json_t *value, json_t 
     for (size_t i = 0; i < json_array_size(value); ++i)
         LEATI_TRY(append_all(layers, json_array_get(value, i), out, err));
     return LEAT_OK;
+}
+
+/* Makes the list of the names by which a nested model, which is translated already, takes a dictionary: its own keys,
+ * or those of its Inputs; the sorted keys of the dictionary where these are others. */
+static leat_status order_of_keys(const json_t *item, const json_t *object, json_t **out, leat_error *err) {
+    const json_t *config = json_object_get(item, "config"), *ends = json_object_get(config, "input_layers");
+    const json_t *keys = json_object_get(config, LEATI_INPUT_KEYS);
+    bool named = json_array_size(ends) > 0;
+    json_t *names = json_array();
+    for (size_t i = 0; names && i < json_array_size(ends); ++i) {
+        json_t *name = keys ? json_array_get(keys, i) : json_array_get(json_array_get(ends, i), 0);
+        named = named && json_is_string(name) && json_object_get(object, json_string_value(name)) &&
+                json_array_append(names, name) == 0;
+    }
+    *out = named ? names : NULL;
+    if (named) return LEAT_OK;
+    json_decref(names);
+    return sorted_keys(object, out, err);
+}
+
+/* Appends the inputs of a call; a model may be called on dictionaries, in lists, too. */
+static leat_status append_inputs(const json_t *layers, const json_t *item, const json_t *value, json_t *out,
+                                 leat_error *err) {
+    json_t *keys, *key, *part;
+    size_t index;
+    leat_status status = LEAT_OK;
+    if (!leati_item_is_model(item) || is_tensor(value)) return append_all(layers, value, out, err);
+    if (json_is_array(value)) {
+        json_array_foreach(value, index, part) LEATI_TRY(append_inputs(layers, item, part, out, err));
+        return LEAT_OK;
+    }
+    if (!json_is_object(value) || leati_item_class(value)[0]) return append_all(layers, value, out, err);
+    LEATI_TRY(order_of_keys(item, value, &keys, err));
+    json_array_foreach(keys, index, key) {
+        if (status == LEAT_OK)
+            status = append_inputs(layers, item, json_object_get(value, json_string_value(key)), out, err);
+    }
+    json_decref(keys);
+    return status;
 }
 
 /* Named arguments that become inputs, in the order of leat's inputs. */
@@ -244,6 +310,15 @@ static leat_status keep_mask(const json_t *layers, const json_t *value, json_t *
     return status != LEAT_OK || set ? status : no_memory(err);
 }
 
+/* True for a dictionary of masks, of which there are none. */
+static bool has_no_mask(const json_t *value) {
+    const char *key;
+    json_t *item;
+    bool none = json_is_object(value) && !is_tensor(value);
+    json_object_foreach((json_t *)(uintptr_t)value, key, item) none = none && json_is_null(item);
+    return none;
+}
+
 /* Handles an argument that is not an input.  `training` is ignored: in current Keras, fit, evaluate and predict call
  * a functional model with their own value, which replaces that of each call. */
 static leat_status other_argument(const json_t *layers, json_t *item, const char *key, json_t *value,
@@ -251,6 +326,7 @@ static leat_status other_argument(const json_t *layers, json_t *item, const char
     json_t *arguments = json_array_get(json_array_get(out, 0), 3);
     if (is_one_of(key, tensor_arguments) || strcmp(key, "training") == 0) return LEAT_OK;
     if (json_is_null(value) || json_is_false(value)) return LEAT_OK;
+    if (strcmp(key, "mask") == 0 && has_no_mask(value)) return LEAT_OK;
     if (is_one_of(key, key_arguments))
         return json_object_set(json_object_get(item, "config"), key, value) == 0 ? LEAT_OK : no_memory(err);
     if (is_implicit_mask_argument(layers, key, value)) return LEAT_OK;
@@ -346,12 +422,13 @@ static leat_status translate_call(const json_t *layers, json_t *item, const json
     const leati_layer_type *type = is_function(item) ? NULL : leati_layer_find(leati_item_class(item));
     const char *key;
     if (type && type->arguments) return translate_named_call(layers, item, type, node, out, err);
-    LEATI_TRY(append_all(layers, json_object_get(node, "args"), out, err));
+    LEATI_TRY(append_inputs(layers, item, json_object_get(node, "args"), out, err));
     for (size_t i = 0; tensor_arguments[i]; ++i) {
         value = json_object_get(kwargs, tensor_arguments[i]);
         if (!value || json_is_null(value)) continue;
         bool mask = strcmp(tensor_arguments[i], "attention_mask") == 0;
-        LEATI_TRY(mask ? append_mask(layers, item, value, out, err) : append_all(layers, value, out, err));
+        LEATI_TRY(mask ? append_mask(layers, item, value, out, err)
+                       : append_inputs(layers, item, value, out, err));
     }
     json_object_foreach(kwargs, key, value) LEATI_TRY(other_argument(layers, item, key, value, out, err));
     return LEAT_OK;
@@ -433,24 +510,18 @@ static leat_status translate_item_calls(const json_t *layers, json_t *item, json
 
 /* ---- Inputs and outputs of the model ---- */
 
-static int compare_keys(const void *a, const void *b) {
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 static leat_status flatten(const json_t *value, json_t *out, leat_error *err);
 
 /* Appends the tensors of an object in the order of their names, like Keras's inputs in a dictionary. */
 static leat_status flatten_object(const json_t *value, json_t *out, leat_error *err) {
-    size_t count = json_object_size(value), i = 0;
-    const char **keys = leati_calloc(count + 1, sizeof *keys), *key;
-    json_t *item;
-    if (!keys) return leati_fail_memory(err, count * sizeof *keys, "names");
-    json_object_foreach((json_t *)(uintptr_t)value, key, item) keys[i++] = key;
-    qsort(keys, count, sizeof *keys, compare_keys);
+    json_t *keys, *key;
+    size_t index;
     leat_status status = LEAT_OK;
-    for (i = 0; status == LEAT_OK && i < count; ++i)
-        status = flatten(json_object_get(value, keys[i]), out, err);
-    leati_free(keys);
+    LEATI_TRY(sorted_keys(value, &keys, err));
+    json_array_foreach(keys, index, key) {
+        if (status == LEAT_OK) status = flatten(json_object_get(value, json_string_value(key)), out, err);
+    }
+    json_decref(keys);
     return status;
 }
 
@@ -469,6 +540,25 @@ static leat_status flatten(const json_t *value, json_t *out, leat_error *err) {
 static json_int_t number_of_call(const json_t *maker, json_int_t number) {
     bool from_0 = strcmp(leati_item_class(maker), "Sequential") == 0 || number == 0;
     return from_0 && number < INT32_MAX ? number + 1 : number;
+}
+
+/* Keeps the keys of a dictionary of tensors under a key of their own, in their order. */
+static leat_status keep_keys(json_t *config, const char *key, const char *kept, leat_error *err) {
+    const json_t *ends = json_object_get(config, key);
+    json_t *keys, *value;
+    const char *name;
+    size_t index;
+    if (!json_is_object(ends)) return LEAT_OK;
+    LEATI_TRY(sorted_keys(ends, &keys, err));
+    bool all = true;
+    json_array_foreach(keys, index, value) {
+        name = json_string_value(value);
+        all = all && strlen(name) < LEAT_NAME_BYTES &&
+              json_is_string(json_array_get(json_object_get(ends, name), 0));
+    }
+    bool set = !all || json_object_set(config, kept, keys) == 0;
+    json_decref(keys);
+    return set ? LEAT_OK : no_memory(err);
 }
 
 static leat_status translate_ends(json_t *config, const char *key, const json_t *layers, leat_error *err) {
@@ -515,11 +605,77 @@ static leat_status append_one(const json_t *layers, json_t *item, const json_t *
     return status;
 }
 
+/* ---- Arguments of compile ---- */
+
+static bool is_end(const json_t *value) {
+    return json_is_string(json_array_get(value, 0));
+}
+
+/* True for a list or a dictionary of tensors, or a tensor. */
+static bool is_flat(const json_t *outputs) {
+    const json_t *item;
+    const char *key;
+    bool flat = true;
+    if (is_end(outputs)) return true;
+    for (size_t i = 0; i < json_array_size(outputs); ++i) flat = flat && is_end(json_array_get(outputs, i));
+    json_object_foreach((json_t *)(uintptr_t)outputs, key, item) flat = flat && is_end(item);
+    return flat;
+}
+
+/* Appends the parts of a value that belong to the outputs.  Sets *fits to false where the structure is another one. */
+static leat_status append_parts(const json_t *outputs, json_t *value, json_t *out, bool *fits,
+                                leat_error *err) {
+    json_t *keys, *key;
+    size_t index;
+    leat_status status = LEAT_OK;
+    if (is_end(outputs) || !value) {
+        json_t *part = value ? json_incref(value) : json_null();
+        return json_array_append_new(out, part) == 0 ? LEAT_OK : no_memory(err);
+    }
+    *fits = *fits && (json_is_array(outputs)
+                          ? json_is_array(value) && json_array_size(value) == json_array_size(outputs)
+                          : json_is_object(value));
+    if (!*fits) return LEAT_OK;
+    for (size_t i = 0; i < json_array_size(outputs); ++i)
+        LEATI_TRY(append_parts(json_array_get(outputs, i), json_array_get(value, i), out, fits, err));
+    if (!json_is_object(outputs)) return LEAT_OK;
+    LEATI_TRY(sorted_keys(outputs, &keys, err));
+    json_array_foreach(keys, index, key) {
+        const char *name = json_string_value(key);
+        if (status == LEAT_OK)
+            status =
+                append_parts(json_object_get(outputs, name), json_object_get(value, name), out, fits, err);
+    }
+    json_decref(keys);
+    return status;
+}
+
+leat_status leati_flatten_compilation(json_t *training_config, const json_t *outputs, leat_error *err) {
+    static const char *const keys[] = {"loss", "loss_weights", "metrics", "weighted_metrics"};
+    if (!training_config || is_flat(outputs)) return LEAT_OK;
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; ++i) {
+        json_t *value = json_object_get(training_config, keys[i]), *list;
+        bool fits = true;
+        if (!json_is_array(value) && (!json_is_object(value) || leati_item_class(value)[0])) continue;
+        list = json_array();
+        leat_status status = list ? append_parts(outputs, value, list, &fits, err) : no_memory(err);
+        if (status == LEAT_OK && fits && json_object_set(training_config, keys[i], list) != 0)
+            status = no_memory(err);
+        json_decref(list);
+        LEATI_TRY(status);
+    }
+    return LEAT_OK;
+}
+
+/* ---- Models ---- */
+
 leat_status leati_translate_calls(json_t *config, leat_error *err) {
     json_t *layers = json_object_get(config, "layers"), *all_calls = json_array(), *kept = json_array(),
            *needed = json_object(), *item;
     leat_status status = all_calls && kept && needed ? LEAT_OK : no_memory(err);
     size_t index;
+    if (status == LEAT_OK) status = keep_keys(config, "input_layers", LEATI_INPUT_KEYS, err);
+    if (status == LEAT_OK) status = keep_keys(config, "output_layers", LEATI_OUTPUT_KEYS, err);
     if (status == LEAT_OK) status = translate_ends(config, "input_layers", layers, err);
     if (status == LEAT_OK) status = translate_ends(config, "output_layers", layers, err);
     if (status == LEAT_OK) status = leati_translate_tf(layers, err);

@@ -393,8 +393,17 @@ static json_t *history_value(const leat_model *model, const leati_source *source
                      (int)source->tensor);
 }
 
-/* Makes input_layers or output_layers: one tensor, or a list of several. */
-static json_t *ends_value(const leat_model *model, const leati_source *sources, int32_t count) {
+/* Makes input_layers or output_layers: one tensor, a list of several, or a dictionary of these keys. */
+static json_t *ends_value(const leat_model *model, const leati_source *sources, int32_t count,
+                          const json_t *keys) {
+    json_t *object = keys ? json_object() : NULL;
+    for (int32_t i = 0; object && i < count; ++i) {
+        const char *key = json_string_value(json_array_get(keys, (size_t)i));
+        if (json_object_set_new(object, key, history_value(model, &sources[i])) == 0) continue;
+        json_decref(object);
+        object = NULL;
+    }
+    if (keys) return object;
     if (count == 1) return history_value(model, sources);
     json_t *list = json_array();
     for (int32_t i = 0; list && i < count; ++i) {
@@ -407,9 +416,11 @@ static json_t *ends_value(const leat_model *model, const leati_source *sources, 
 
 static bool add_ends(const leat_model *model, json_t *config) {
     return json_object_set_new(config, "input_layers",
-                               ends_value(model, model->inputs, model->input_count)) == 0 &&
+                               ends_value(model, model->inputs, model->input_count, model->input_keys)) ==
+               0 &&
            json_object_set_new(config, "output_layers",
-                               ends_value(model, model->outputs, model->output_count)) == 0;
+                               ends_value(model, model->outputs, model->output_count, model->output_keys)) ==
+               0;
 }
 
 /* Adds what a Sequential has beside its layers. */

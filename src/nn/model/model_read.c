@@ -348,6 +348,16 @@ static leat_status read_sources(const leat_model *model, const json_t *config, c
     return LEAT_OK;
 }
 
+/* Takes the keys of a dictionary of inputs or outputs, which nn/keras3 has put beside the list; other values are
+ * ignored. */
+static void take_keys(json_t **out, const json_t *config, const char *key, int32_t count) {
+    json_t *keys = json_object_get(config, key);
+    if (json_array_size(keys) != (size_t)count) return;
+    for (int32_t i = 0; i < count; ++i)
+        if (!json_is_string(json_array_get(keys, (size_t)i))) return;
+    *out = json_incref(keys);
+}
+
 static leat_status read_functional(leat_model *model, const json_t *config, const read_context *r,
                                    leat_error *err) {
     const json_t *layers = json_object_get(config, "layers");
@@ -361,6 +371,10 @@ static leat_status read_functional(leat_model *model, const json_t *config, cons
         status = read_sources(model, config, "output_layers", &outputs, &output_count, err);
     if (status == LEAT_OK)
         status = leati_network_finish_added(model, input_count, inputs, output_count, outputs, err);
+    if (status == LEAT_OK) {
+        take_keys(&model->input_keys, config, LEATI_INPUT_KEYS, model->input_count);
+        take_keys(&model->output_keys, config, LEATI_OUTPUT_KEYS, model->output_count);
+    }
     leati_free(inputs);
     leati_free(outputs);
     return status;
@@ -385,8 +399,10 @@ leat_status leati_model_read_inner(leat_model **out, const json_t *item, const l
     const read_context r = {2, 3, registry}; /* inner_with_old_presets has added older defaults */
     const char *class_name = json_string_value(json_object_get(item, "class_name"));
     *out = NULL;
-    return leati_prefix(read_model(out, class_name, json_object_get(item, "config"), &r, err), err, "%s",
-                        class_name);
+    LEATI_TRY(leati_prefix(read_model(out, class_name, json_object_get(item, "config"), &r, err), err, "%s",
+                           class_name));
+    leati_network_forget_keys(*out); /* its calls have lists */
+    return LEAT_OK;
 }
 
 static read_context read_version(const json_t *root, const leat_registry *registry) {

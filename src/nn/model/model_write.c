@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "json/json.h"
 #include "nn/keras3/own_keys.h"
+#include "nn/keras3/translate.h"
 #include "nn/layers/types.h"
 #include "nn/model/export.h"
 #include "nn/model/model.h"
@@ -114,6 +115,8 @@ static leat_status inner_config(const leat_model *model, json_t **out, leat_erro
                                   sources_value(model, model->input_count, model->inputs, NULL)) == 0 &&
               json_object_set_new(config, "output_layers",
                                   sources_value(model, model->output_count, model->outputs, NULL)) == 0;
+    if (set && model->input_keys) set = json_object_set(config, LEATI_INPUT_KEYS, model->input_keys) == 0;
+    if (set && model->output_keys) set = json_object_set(config, LEATI_OUTPUT_KEYS, model->output_keys) == 0;
     json_decref(layers);
     if (status == LEAT_OK && !set) status = no_memory(model, err);
     if (status != LEAT_OK) {

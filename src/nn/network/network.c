@@ -313,12 +313,24 @@ const char *leati_member_name(const leat_model *model, int member) {
     return m->layer ? m->layer->name : m->model->name;
 }
 
+/* Returns the key of an input or output in Keras's dictionary, or the name of its layer. */
+static const char *end_name(const leat_model *model, const json_t *keys, const leati_source *end, int index) {
+    const char *key = json_string_value(json_array_get(keys, (size_t)index));
+    return key ? key : leati_member_name(model, end->layer);
+}
+
 const char *leati_model_input_name(const leat_model *model, int index) {
-    return leati_member_name(model, model->inputs[index].layer);
+    return end_name(model, model->input_keys, &model->inputs[index], index);
 }
 
 const char *leati_model_output_name(const leat_model *model, int index) {
-    return leati_member_name(model, model->outputs[index].layer);
+    return end_name(model, model->output_keys, &model->outputs[index], index);
+}
+
+void leati_network_forget_keys(leat_model *model) {
+    json_decref(model->input_keys);
+    json_decref(model->output_keys);
+    model->input_keys = model->output_keys = NULL;
 }
 
 leati_shape leati_model_input_shape(const leat_model *model, int index) {
@@ -351,6 +363,7 @@ void leat_model_destroy(leat_model **model) {
     if (m->publication && m->publication_destroy) m->publication_destroy(&m->publication);
     leati_compiled_fini(&m->compiled);
     json_decref(m->file_compilation);
+    leati_network_forget_keys(m);
     json_decref(m->layer_order);
     leati_part_release(&m->parts);
     leati_weights_fini(&m->weights);

@@ -77,6 +77,7 @@ struct leat_model {
     leati_scheduled_call *schedule; /* all calls, each after the calls that it reads */
     int32_t input_count, output_count;
     leati_source *inputs, *outputs;
+    json_t *input_keys, *output_keys; /* their names in a dictionary of Keras; NULL: those of their layers */
     bool trainable;
     bool as_keras3;   /* computes as current Keras: the file's, or leat_compile_options.arithmetic */
     bool from_keras3; /* the configuration came from current Keras: .h5 files and JSON go back in its form */
@@ -184,6 +185,9 @@ leat_status leati_network_infer(const leat_model *model, const leati_shape *inpu
 leat_status leati_network_lower(const leat_model *model, leati_lowering *lowering, const leati_value *inputs,
                                 const leati_value *masks, leati_value *outputs, leati_value *output_masks,
                                 leat_error *err);
+
+/* Names the inputs and the outputs as their layers again. */
+void leati_network_forget_keys(leat_model *model);
 
 /* Frees members, steps, inputs and outputs. */
 void leati_network_fini(leat_model *model);

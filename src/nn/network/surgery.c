@@ -17,6 +17,7 @@ leat_status leati_network_finish_again(leat_model *model, int32_t input_count, c
     leati_scheduled_call *old_schedule = model->schedule;
     model->inputs = model->outputs = NULL;
     model->schedule = NULL;
+    leati_network_forget_keys(model);
     model->input_count = model->output_count = model->schedule_count = 0;
     leat_status status = leati_network_finish(model, input_count, inputs, output_count, outputs, err);
     leati_free(old_inputs);

@@ -255,10 +255,61 @@ def weights(root):
     store.save("%s/open_weights.npz" % root, members)
 
 
+def dictionaries():
+    """Dictionaries of inputs and outputs, whose keys are not the names of the layers; an inner model is called on another."""
+    inputs = {"b": L.Input((3,), name="x"), "a": L.Input((3,), name="y")}
+    pair = {"right": L.Input((3,), name="p"), "left": L.Input((3,), name="q")}
+    inner = keras.Model(pair, L.Dense(2, activation="tanh")(pair["right"] - L.Dense(3)(pair["left"])), name="inner")
+    h = inner({"left": inputs["b"], "right": inputs["a"]})
+    model = keras.Model(inputs, {"value": L.Dense(1, name="first")(h), "policy": L.Dense(2, name="second")(h)})
+    model.compile(keras.optimizers.SGD(0.1), {"policy": "mse", "value": "mae"}, loss_weights={"policy": 0.5, "value": 2.0},
+                  metrics={"value": ["mse"]})
+    return model
+
+
+def structures():
+    """Lists and dictionaries in lists."""
+    x, y, z = L.Input((3,), name="x"), L.Input((2,), name="y"), L.Input((2,), name="z")
+    h = L.Concatenate()([x, L.Dense(2)(y), z])
+    model = keras.Model([x, [y, {"k": z}]], [L.Dense(2)(h), {"m": L.Dense(3)(h), "l": [L.Dense(1)(h), L.Dense(2)(h)]}])
+    model.compile(keras.optimizers.SGD(0.1), ["mse", {"m": "mse", "l": ["mae", "mse"]}],
+                  loss_weights=[1.0, {"m": 2.0, "l": [0.25, 0.5]}])
+    return model
+
+
+def structured(root, build):
+    """Records a model whose inputs and outputs are structures, in the order of Keras's lists of them."""
+    keras.backend.clear_session()
+    name = "open_" + build.__name__
+    random = store.random_for("files/" + name)
+    model = build()
+    model.set_weights([random.normal(0.0, 0.4, w.shape) for w in model.weights])
+    inputs = [random.normal(0.0, 1.0, (4,) + tuple(v.shape[1:])).astype("float32") for v in model.inputs]
+    targets = [random.normal(0.0, 1.0, (4,) + tuple(v.shape[1:])).astype("float32") for v in model.outputs]
+    x = keras.tree.pack_sequence_as(model._inputs_struct, inputs)
+    t = keras.tree.pack_sequence_as(model._outputs_struct, targets)
+    model.train_on_batch(x, t)
+    model.save("%s/%s.keras" % (root, name))
+    written_again("%s/%s.keras" % (root, name))
+    members = collections.OrderedDict()
+    members["meta"] = store.text({"keras": keras.__version__, "group": "opening", "case": name, "file": name + ".keras"})
+    members.update(members_of("x", inputs))
+    members.update(members_of("t", targets))
+    members.update(members_of("w", weights_of(model)))
+    members.update(members_of("y", keras.tree.flatten(model(x, training=False))))
+    for step in range(1, 11):
+        model.train_on_batch(x, t)
+        if step in (1, 3, 10):
+            members.update(members_of("s%d_w" % step, weights_of(model)))
+    store.save("%s/%s.npz" % (root, name), members)
+
+
 def run(root):
     """Records all cases."""
     os.makedirs(root, exist_ok=True)
     for build in (classes, labels, columns, pieces, own, vectors, transfer, nested, lookups, attended, merged,
                   chosen):
         case(root, build)
+    for build in (dictionaries, structures):
+        structured(root, build)
     weights(root)
