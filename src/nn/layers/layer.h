@@ -81,6 +81,8 @@ typedef struct leati_lowering {
     leati_norms norms; /* which normalizations compute statistics over all ranks */
     /* The samples of the batch and of this part of it; 0: the batch is whole. */
     int64_t whole_batch, part_batch;
+    /* The first axis has as many rows of each sample, and each row is a call of its own; 0: one. */
+    int64_t apart_rows;
     int64_t first_sample;   /* of a part: its place in the batch, if the model has states */
     bool takes_masks;       /* set by lower: the inputs have no masks for the calls that follow */
     leati_value losses[64]; /* scalars that regularizers and layers add to the loss */

@@ -61,8 +61,9 @@ void leati_lowering_add_activity(leati_lowering *lowering, const leati_regulariz
     for (int i = 0; i < output_count; ++i) {
         leati_value penalty = leati_regularizer_lower(regularizer, lowering->graph, outputs[i]);
         const leati_desc *desc = leati_graph_desc(lowering->graph, outputs[i]);
+        const int64_t rows = lowering->apart_rows > 1 ? lowering->apart_rows : 1;
         if (regularizer->per_sample && penalty != LEATI_NONE && desc->rank > 0 && desc->shape[0] > 0)
-            penalty = leati_linear(lowering->graph, penalty, 1.0f / (float)desc->shape[0], 0.0f);
+            penalty = leati_linear(lowering->graph, penalty, (float)rows / (float)desc->shape[0], 0.0f);
         else if (lowering->whole_batch > 0) {
             add_scalar(lowering, lowering->sums, &lowering->sum_count, penalty);
             continue;

@@ -192,7 +192,32 @@ def joined():
     functional("mask_batchnorm", "BatchNormalization", normalised, inputs=words[:1])
 
 
+def distributed():
+    """BatchNormalization and penalties of activities in TimeDistributed, of which each step is a call of its own."""
+    def build(name, shape, make):
+        def made():
+            x = L.Input(shape)
+            return [x], L.Dense(2)(make(L.Dense(shape[-1], use_bias=False)(x)))
+        functional("distributed_" + name, "TimeDistributed", made, batch=8)
+
+    def images(x):
+        x = L.TimeDistributed(L.BatchNormalization(axis=1, momentum=0.5, scale=False))(L.TimeDistributed(L.Conv2D(2, 2, use_bias=False))(x))
+        return L.TimeDistributed(L.GlobalMaxPooling2D())(x)
+
+    def inner(x):
+        step = L.Input((3,))
+        model = keras.Model(step, L.BatchNormalization()(L.Dense(3, activity_regularizer="l2", use_bias=False)(step)))
+        return L.TimeDistributed(model)(x)
+
+    build("norm", (4, 3), lambda x: L.TimeDistributed(L.BatchNormalization(momentum=0.6))(x))
+    build("norm_twice", (2, 3, 2), lambda x: L.TimeDistributed(L.TimeDistributed(L.BatchNormalization(momentum=0.6)))(x))
+    build("norm_images", (3, 4, 4, 2), images)
+    build("norm_model", (4, 3), inner)
+    build("activity", (4, 3), lambda x: L.TimeDistributed(L.Dense(3, activity_regularizer="l2"))(x))
+
+
 def run():
     """Records all cases of this module."""
-    for part in (orthogonal, transposed, depthwise, memories, adaptive, normalizations, flat, spectral, dropped, joined):
+    for part in (orthogonal, transposed, depthwise, memories, adaptive, normalizations, flat, spectral, dropped, joined,
+                 distributed):
         part()

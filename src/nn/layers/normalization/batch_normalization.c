@@ -3,9 +3,11 @@
  * training, a frozen layer of Keras 2.3.1 uses the moments of the batch, but does not update its moving averages; a
  * frozen layer of tf.keras and current Keras uses its moving averages, like a layer that is called with training=False.
  * Source: keras.layers.BatchNormalization; Ioffe and Szegedy 2015, algorithms 1 and 2. */
+#include <math.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "base/memory.h"
 #include "nn/layers/common_fields.h"
 #include "nn/layers/types.h"
 
@@ -105,17 +107,68 @@ static int64_t count_rows(const config *c, const leati_lowering *lowering, leati
     return rows / lowering->part_batch * lowering->whole_batch;
 }
 
+/* ---- Rows with statistics of their own ---- */
+
+/* Makes (N, spatial..., rows * C) of (N * rows, spatial..., C), so that each row of a sample has channels of its own.
+ * `back` is the other direction. */
+static leati_value rows_as_channels(leati_graph *g, leati_value x, int64_t rows, bool back) {
+    const leati_desc d = *leati_graph_desc(g, x);
+    const int last = d.rank - 1;
+    int64_t samples = back ? d.shape[0] : d.shape[0] / rows,
+            channels = back ? d.shape[last] / rows : d.shape[last], places = 1;
+    for (int i = 1; i < last; ++i) places *= d.shape[i];
+    const int64_t apart[] = {samples, rows, places, channels}, joined[] = {samples, places, rows, channels};
+    leati_desc out = d;
+    out.shape[0] = back ? samples * rows : samples;
+    out.shape[last] = back ? channels : rows * channels;
+    x = leati_transpose(g, leati_reshape(g, x, 4, back ? joined : apart), (int32_t[]){0, 2, 1, 3});
+    return leati_reshape(g, x, out.rank, out.shape);
+}
+
+/* Repeats a weight for each row; LEATI_NONE stays. */
+static leati_value for_each_row(leati_graph *g, leati_value weight, int64_t rows) {
+    if (weight == LEATI_NONE) return weight;
+    const int64_t channels = leati_graph_desc(g, weight)->shape[0];
+    leati_value all = leati_broadcast(g, weight, 2, (int64_t[]){rows, channels});
+    return leati_reshape(g, all, 1, (int64_t[]){rows * channels});
+}
+
+/* Joins the statistics of the rows to one number for each channel: the update with this number and the momentum to the
+ * power of `rows` is that of all rows, one after the other. */
+static leati_value join_rows(leati_graph *g, leati_value statistics, int64_t rows, double momentum) {
+    const int64_t channels = leati_graph_desc(g, statistics)->shape[0] / rows;
+    const leati_desc column = leati_desc_make(LEAT_F32, 2, (int64_t[]){rows, 1});
+    float *shares = leati_calloc((size_t)rows, sizeof *shares);
+    if (!shares) return leati_graph_fail(g, LEAT_ENOMEM, "no memory for %lld numbers", (long long)rows);
+    const double all = 1 - pow(momentum, (double)rows);
+    for (int64_t i = 0; i < rows; ++i) {
+        const double share = (1 - momentum) * pow(momentum, (double)(rows - 1 - i));
+        shares[i] = (float)(all != 0 ? share / all : 1 / (double)rows);
+    }
+    leati_value by = leati_graph_constant(g, &column, shares);
+    leati_free(shares);
+    leati_value each = leati_reshape(g, statistics, 2, (int64_t[]){rows, channels});
+    return leati_reduce_of(g, LEATI_REDUCE_SUM, leati_mul(g, each, by), 1, false);
+}
+
 /* Updates the moving averages.  Keras 2.3.1 first multiplies the variance of the batch by n / (n - (1 + epsilon));
  * current Keras does not. */
 static void update_averages(const leati_layer *layer, leati_lowering *lowering, const weights *w,
                             leati_value x, const leati_value *statistics) {
     const config *c = layer->config;
     leati_graph *g = lowering->graph;
+    const int64_t rows = lowering->apart_rows;
     float n = (float)count_rows(c, lowering, x);
     float correction = c->as_keras3 ? 1.0f : n / (n - (1.0f + (float)c->epsilon));
-    leati_moving_average(g, w->mean, statistics[1], (float)c->momentum);
-    leati_moving_average(g, w->variance, leati_linear(g, statistics[2], correction, 0.0f),
-                         (float)c->momentum);
+    leati_value mean = statistics[1], variance = leati_linear(g, statistics[2], correction, 0.0f);
+    double momentum = c->momentum;
+    if (rows > 1) {
+        mean = join_rows(g, mean, rows, momentum);
+        variance = join_rows(g, variance, rows, momentum);
+        momentum = pow(momentum, (double)rows);
+    }
+    leati_moving_average(g, w->mean, mean, (float)momentum);
+    leati_moving_average(g, w->variance, variance, (float)momentum);
 }
 
 /* Sums x over all axes but the last one. */
@@ -143,11 +196,10 @@ static void sum_both(const config *c, const leati_lowering *lowering, leati_valu
 }
 
 /* Normalizes in training by the steps that count, as current Keras does.  The mask has the shape of x. */
-static leati_value normalise_masked(const leati_layer *layer, leati_lowering *lowering, leati_value x,
-                                    leati_value mask) {
+static leati_value normalise_masked(const leati_layer *layer, leati_lowering *lowering, const weights *w,
+                                    leati_value x, leati_value mask) {
     const config *c = layer->config;
     leati_graph *g = lowering->graph;
-    const weights w = weights_of(layer, lowering);
     const leati_eltwise root = {.function = LEATI_FN_POW, .a = -0.5f};
     leati_value weighted = leati_mul(g, x, mask), statistics[3] = {LEATI_NONE};
     leati_value count = mask, sum = weighted;
@@ -160,9 +212,24 @@ static leati_value normalise_masked(const leati_layer *layer, leati_lowering *lo
     statistics[2] = leati_div(g, square, count);
     leati_value inverse = leati_eltwise_of(g, leati_linear(g, statistics[2], 1.0f, (float)c->epsilon), root);
     leati_value y = leati_mul(g, leati_sub(g, x, statistics[1]), inverse);
-    if (w.gamma != LEATI_NONE) y = leati_mul(g, y, w.gamma);
-    if (w.beta != LEATI_NONE) y = leati_add(g, y, w.beta);
-    update_averages(layer, lowering, &w, x, statistics);
+    if (w->gamma != LEATI_NONE) y = leati_mul(g, y, w->gamma);
+    if (w->beta != LEATI_NONE) y = leati_add(g, y, w->beta);
+    update_averages(layer, lowering, w, x, statistics);
+    return y;
+}
+
+/* Normalizes by the statistics of the batch.  mask: LEATI_NONE, or in the shape of x. */
+static leati_value normalise_batch(const leati_layer *layer, leati_lowering *lowering, const weights *w,
+                                   leati_value x, leati_value mask) {
+    const config *c = layer->config;
+    leati_graph *g = lowering->graph;
+    leati_attrs attrs = {.batch_norm = {.epsilon = (float)c->epsilon}};
+    if (mask != LEATI_NONE && leati_lowering_trains(lowering, layer))
+        return normalise_masked(layer, lowering, w, x, mask);
+    attrs.batch_norm.synchronized = is_synchronized(c, lowering);
+    leati_value args[] = {x, w->gamma, w->beta}, out[LEATI_MAX_OUTPUTS];
+    leati_value y = leati_graph_node(g, LEATI_OP_BATCH_NORM, &attrs, 3, args, out);
+    if (y >= 0 && leati_lowering_trains(lowering, layer)) update_averages(layer, lowering, w, x, out);
     return y;
 }
 
@@ -173,19 +240,20 @@ static leati_value normalise(const leati_layer *layer, leati_lowering *lowering,
     leati_graph *g = lowering->graph;
     weights w = weights_of(layer, lowering);
     leati_attrs attrs = {.batch_norm = {.epsilon = (float)c->epsilon}};
-    const bool synchronized = is_synchronized(c, lowering);
+    const int64_t rows = lowering->apart_rows;
     const bool infers = (c->as_keras3 || c->as_tf_keras) && !leati_lowering_trains(lowering, layer);
     if (!leati_lowering_in_training(lowering) || infers) {
         leati_value apply_inputs[] = {x, w.gamma, w.beta, w.mean, w.variance};
         return leati_graph_node(g, LEATI_OP_BATCH_NORM_APPLY, &attrs, 5, apply_inputs, NULL);
     }
-    const bool masked = mask != LEATI_NONE && leati_lowering_trains(lowering, layer);
-    if (masked) return normalise_masked(layer, lowering, x, mask);
-    attrs.batch_norm.synchronized = synchronized;
-    leati_value args[] = {x, w.gamma, w.beta}, out[LEATI_MAX_OUTPUTS];
-    leati_value y = leati_graph_node(g, LEATI_OP_BATCH_NORM, &attrs, 3, args, out);
-    if (y >= 0 && leati_lowering_trains(lowering, layer)) update_averages(layer, lowering, &w, x, out);
-    return y;
+    if (rows <= 1) return normalise_batch(layer, lowering, &w, x, mask);
+    if (leati_graph_desc(g, x)->rank < 2 || leati_graph_desc(g, x)->shape[0] % rows != 0)
+        return leati_graph_fail(g, LEAT_ESHAPE, "expected %lld rows of each sample", (long long)rows);
+    w.gamma = for_each_row(g, w.gamma, rows);
+    w.beta = for_each_row(g, w.beta, rows);
+    if (mask != LEATI_NONE) mask = rows_as_channels(g, mask, rows, false);
+    leati_value y = normalise_batch(layer, lowering, &w, rows_as_channels(g, x, rows, false), mask);
+    return rows_as_channels(g, y, rows, true);
 }
 
 /* Returns the mask in the shape of x if the layer uses it: current Keras uses one with all axes of x but the last. */

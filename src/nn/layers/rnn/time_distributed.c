@@ -10,7 +10,9 @@
 
 typedef struct config {
     leati_layer *layer;
-    bool as_keras3; /* the mask that the layer makes is lost */
+    /* The mask that the layer makes is lost, and its activity's penalty.  Each step is a call of its own, which matters
+     * to BatchNormalization. */
+    bool as_keras3;
 } config;
 
 static const leati_field fields[] = {LEATI_FIELD(config, layer, LEATI_FIELD_LAYER, NULL),
@@ -101,17 +103,19 @@ static void lower(const leati_layer *layer, leati_lowering *lowering, int input_
     const config *c = layer->config;
     leati_graph *g = lowering->graph;
     const leati_desc desc = *leati_graph_desc(g, inputs[0]);
-    const int64_t batch = desc.shape[0], steps = desc.shape[1];
+    const int64_t batch = desc.shape[0], steps = desc.shape[1], apart = lowering->apart_rows;
     leati_value mask = lowering->input_masks[0];
     leati_inner_call call = {.input_count = 1, .output_count = 1, .inputs = {join_steps(g, inputs[0])}};
     (void)input_count;
     call.masks[0] = mask == LEATI_NONE ? LEATI_NONE : join_steps(g, mask);
+    if (c->as_keras3) lowering->apart_rows = (apart > 1 ? apart : 1) * steps;
     leati_layer_lower_inner(c->layer, lowering, &call);
+    lowering->apart_rows = apart;
     outputs[0] = split_steps(g, call.outputs[0], batch, steps);
     const bool has_own = call.output_masks[0] != LEATI_NONE && !c->as_keras3;
     lowering->output_masks[0] =
         has_own ? split_steps(g, call.output_masks[0], batch, steps) : mask_of_steps(g, mask);
-    leati_lowering_add_activity(lowering, leati_layer_activity(c->layer), 1, outputs);
+    if (!c->as_keras3) leati_lowering_add_activity(lowering, leati_layer_activity(c->layer), 1, outputs);
 }
 
 LEATI_LAYER_TYPE(time_distributed, "TimeDistributed", "time_distributed", config, fields, LEATI_ONE_INPUT,
