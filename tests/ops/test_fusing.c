@@ -642,6 +642,20 @@ static void a_plan_that_writes_weights_spoils_what_was_packed(void **state) {
     leati_free(second.inputs[0]);
     bench_fini(&p.b);
 }
+
+/* Attention has weights of three axes. */
+static void reshaped_weights_stay_packed(void **state) {
+    (void)state;
+    bench b;
+    bench_init(&b);
+    leati_value x = input(&b, SHAPE(32, 256)), w = weight(&b, SHAPE(256, 4, 64));
+    keep(&b, leati_matmul(b.graph, x, false, leati_reshape(b.graph, w, SHAPE(256, 256)), false, LEATI_NONE));
+    compile(&b, with_all, false, 1);
+    leati_plan_step step;
+    leati_plan_step_get(b.plan, 0, &step);
+    assert_true(step.kept_bytes >= 256 * 256 * sizeof(float));
+    bench_fini(&b);
+}
 #endif
 
 int main(void) {
@@ -652,6 +666,7 @@ int main(void) {
         cmocka_unit_test(an_addend_that_is_written_between_is_read_late),
         cmocka_unit_test(weights_are_packed_once_a_version),
         cmocka_unit_test(a_plan_that_writes_weights_spoils_what_was_packed),
+        cmocka_unit_test(reshaped_weights_stay_packed),
 #endif
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

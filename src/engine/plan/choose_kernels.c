@@ -56,6 +56,16 @@ static void describe_product(assignment *a, int input_count) {
         set_shape(&a->inputs[input_count - LEATI_POST_INPUTS + LEATI_POST_ADDEND], &product);
 }
 
+/* Returns the value that reshapes make `value` of: attention has weights of three axes, which its products read as
+ * matrices. */
+static leati_value source_of(const leati_plan *plan, leati_value value) {
+    for (;;) {
+        int32_t producer = leati_plan_value(plan, value)->producer;
+        if (producer < 0 || leati_plan_node(plan, producer)->op != LEATI_OP_RESHAPE) return value;
+        value = leati_plan_node(plan, producer)->inputs[0];
+    }
+}
+
 static void make_assignment(const leati_plan *plan, const leati_node *node, assignment *a) {
     *a = (assignment){.attrs = node->attrs};
     for (int i = 0; i < node->input_count; ++i) {
@@ -73,7 +83,7 @@ static void make_assignment(const leati_plan *plan, const leati_node *node, assi
     bool deterministic = plan->options.deterministic;
     const leati_kernel *forward =
         node->forward >= 0 ? leati_kernel_inside(&plan->work[node->forward].kernel) : NULL;
-    bool stay = node->op == LEATI_OP_MATMUL && leati_plan_stays(plan, node->inputs[1]);
+    bool stay = node->op == LEATI_OP_MATMUL && leati_plan_stays(plan, source_of(plan, node->inputs[1]));
     a->task = (leati_task){.op = node->op,
                            .attrs = &a->attrs,
                            .input_count = node->input_count,
