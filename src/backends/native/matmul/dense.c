@@ -35,8 +35,9 @@ enum {
      * the chunk and as many columns of c stay in the L2 cache */
     CHUNKED_ROWS = 256,
     CHUNKED_COLUMNS = 512,
-    SHARED_ROWS = 24, /* rows at least of a task that reads all columns of the weights, as others do */
-    SUM_ROWS = 64     /* rows of b whose sums are float, beyond which they are double */
+    FEW_ROWS_COLUMNS = 64, /* that few rows take at a time; whole panels */
+    SHARED_ROWS = 24,      /* rows at least of a task that reads all columns of the weights, as others do */
+    SUM_ROWS = 64          /* rows of b whose sums are float, beyond which they are double */
 };
 #define MAX_PARTIAL_SUMS 1048576 /* floats at most of partial sums over chunks */
 #define MIN_SHARED       1e6     /* operations from which a second thread is worthwhile */
@@ -72,6 +73,7 @@ typedef struct dense_run {
     float *buffers, *dst;
     double *chunk_sums; /* (chunks, n), of the rows of b, where s->sums is there */
     bool pack;          /* each task packs its own columns of b */
+    bool last_first;    /* few rows visit the columns from the last to the first */
 } dense_run;
 
 /* The rows and columns of c that one task computes. */
@@ -150,13 +152,20 @@ static int64_t first_chunk(const dense_state *s, int64_t span) {
     return s->chunks * span / s->spans;
 }
 
-/* Adds the product over one chunk to an area of c, or stores it as a partial sum; b points to the packed panels at
- * the chunk. */
-static void add_chunk(const dense_run *r, dense_area area, int64_t chunk, const float *b, int64_t b_panel,
+/* Packed panels at a chunk of the depth. */
+typedef struct chunk_panels {
+    const float *b;
+    int64_t panel;     /* floats from one panel to the next */
+    const float *next; /* what is used after them, to be prefetched; NULL: the panels behind them */
+} chunk_panels;
+
+/* Adds the product over one chunk to an area of c, or stores it as a partial sum. */
+static void add_chunk(const dense_run *r, dense_area area, int64_t chunk, chunk_panels panels,
                       float *buffer) {
     const dense_state *s = r->s;
     int64_t k = s->k * chunk / s->chunks, to = s->k * (chunk + 1) / s->chunks;
-    leati_product p = {.b = b, .b_panel = b_panel, .depth = to - k, .columns = area.columns};
+    leati_product p = {.b = panels.b, .b_panel = panels.panel, .next = panels.next, .depth = to - k};
+    p.columns = area.columns;
     int64_t at = area.row * s->n + area.column, after_first_span = chunk - first_chunk(s, 1);
     p.rows = area.rows;
     p.c = (after_first_span < 0 ? r->c : r->partial_sums + after_first_span * s->m * s->n) + at;
@@ -189,6 +198,26 @@ static dense_area rows_of(dense_area area, int64_t group, int64_t groups) {
     return group_area;
 }
 
+/* Multiplies few rows by packed weights, some columns at a time over the whole depth.  Every second run visits the
+ * columns from the last to the first, so that it begins with those that the run before left in the caches. */
+static void multiply_few_rows(const dense_run *r, dense_area all) {
+    const dense_state *s = r->s;
+    const int64_t width = FEW_ROWS_COLUMNS, end = all.column + all.columns;
+    const int64_t by = r->last_first ? -width : width;
+    dense_area area = all;
+    if (r->last_first) area.column += (all.columns - 1) / width * width;
+    for (; area.column >= all.column && area.column < end; area.column += by) {
+        area.columns = end - area.column < width ? end - area.column : width;
+        const float *b = r->packed + area.column * s->k;
+        for (int64_t chunk = 0; chunk < s->chunks; chunk++) {
+            const int64_t from = s->k * chunk / s->chunks, to = s->k * (chunk + 1) / s->chunks;
+            const float *next = b + (to < s->k ? to * s->isa->panel : by * s->k);
+            add_chunk(r, area, chunk, (chunk_panels){b + from * s->isa->panel, s->k * s->isa->panel, next},
+                      NULL);
+        }
+    }
+}
+
 static void compute(void *of, int64_t task, int member) {
     const dense_run *r = of;
     const dense_state *s = r->s;
@@ -199,16 +228,22 @@ static void compute(void *of, int64_t task, int member) {
             chunks = first_chunk(s, span + 1) - first;
     int64_t groups = leati_ceil_div(area.rows, ROWS), panel = s->isa->panel;
     if (r->pack) pack_depth(r, area.column, area.columns, 0, s->k, r->packed + area.column * s->k);
+    if (s->packs_whole && s->m <= LEATI_FEW_ROWS) {
+        multiply_few_rows(r, area);
+        return;
+    }
     for (int64_t i = 0; i < chunks * groups; i++) {
         int64_t chunk = first + (s->packs_whole ? i % chunks : i / groups),
                 group = s->packs_whole ? i / chunks : i % groups;
         int64_t k = s->k * chunk / s->chunks, to = s->k * (chunk + 1) / s->chunks;
-        const float *b = s->packs_whole ? r->packed + area.column * s->k + k * panel : right;
-        if (!s->packs_whole && group == 0 && sums)
+        chunk_panels panels = {right, (to - k) * panel, NULL};
+        if (s->packs_whole)
+            panels = (chunk_panels){r->packed + area.column * s->k + k * panel, s->k * panel, NULL};
+        else if (group == 0 && sums)
             pack_and_sum(r, area.column, area.columns, k, to, right, r->chunk_sums + chunk * s->n);
-        else if (!s->packs_whole && group == 0)
+        else if (group == 0)
             pack_depth(r, area.column, area.columns, k, to, right);
-        add_chunk(r, rows_of(area, group, groups), chunk, b, (s->packs_whole ? s->k : to - k) * panel, left);
+        add_chunk(r, rows_of(area, group, groups), chunk, panels, left);
     }
 }
 
@@ -272,6 +307,7 @@ static leat_status run_dense(const leati_kernel *kernel, void *const *args, cons
     r.partial_sums = s->transposed ? after_buffers + s->m * s->n : after_buffers;
     bool packs = s->packs_whole && !(run->pack && run->packed);
     r.pack = packs && s->blocks == 1 && !s->norm;
+    r.last_first = run->run_number % 2 == 1;
     if (packs && !r.pack) pack_whole(&r, args, run->pool);
     if (s->norm) r.bias = r.packed + packed_floats(s);
     leati_thread_pool_share(run->pool, s->threads, s->spans * s->blocks * s->parts, compute, &r);
