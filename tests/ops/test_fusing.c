@@ -115,19 +115,25 @@ static int steps_named(const bench *b, const char *op) {
 
 /* ---- Nets ---- */
 
-static leati_value convolve(bench *b, leati_value x, int64_t filters, int64_t window, int64_t groups,
-                            bool bias) {
+static leati_value convolve_apart(bench *b, leati_value x, int64_t filters, int64_t window, int64_t apart,
+                                  int64_t groups, bool bias) {
     const leati_desc *desc = leati_graph_desc(b->graph, x);
+    const int64_t padding = window / 2 * apart;
     leati_attrs attrs = {.conv = {.window = {.spatial = 2,
                                              .kernel = {window, window},
                                              .stride = {1, 1},
-                                             .dilation = {1, 1},
-                                             .pad_before = {window / 2, window / 2},
-                                             .pad_after = {window / 2, window / 2}},
+                                             .dilation = {apart, apart},
+                                             .pad_before = {padding, padding},
+                                             .pad_after = {padding, padding}},
                                   .groups = groups}};
     leati_value args[] = {x, weight(b, SHAPE(window, window, desc->shape[3] / groups, filters)), LEATI_NONE};
     if (bias) args[2] = weight(b, SHAPE(filters));
     return leati_graph_node(b->graph, LEATI_OP_CONV, &attrs, 3, args, NULL);
+}
+
+static leati_value convolve(bench *b, leati_value x, int64_t filters, int64_t window, int64_t groups,
+                            bool bias) {
+    return convolve_apart(b, x, filters, window, 1, groups, bias);
 }
 
 static leati_value apply_norm(bench *b, leati_value x, bool scale, bool center) {
@@ -248,6 +254,14 @@ static void grouped(bench *b) {
         y = leati_add(b->graph, convolve(b, y, 32, 5, 32 / width, true), x);
         keep(b, leati_function_of(b->graph, y, LEATI_FN_TANH));
     }
+}
+
+/* Windows that are larger than the image, as in an ASPP block: oneDNN 2.6 adds to them wrongly. */
+static void beyond_the_image(bench *b) {
+    leati_value x = input(b, SHAPE(2, 8, 8, 16));
+    leati_value y = apply_norm(b, convolve_apart(b, x, 16, 3, 6, 1, true), true, true);
+    y = leati_add(b->graph, y, apply_norm(b, convolve_apart(b, x, 16, 3, 12, 1, true), true, true));
+    keep(b, leati_add(b->graph, convolve_apart(b, x, 16, 3, 9, 1, false), y));
 }
 
 static void odd_channels(bench *b) {
@@ -432,6 +446,7 @@ static const net nets[] = {
     {"depthwise chains", depthwise_chains, {NULL}, {0}},
     {"few filters", few_filters, {"conv+norm+relu", "conv+add+tanh"}, {4, 4}},
     {"grouped", grouped, {"conv+norm+relu", "conv+add+tanh"}, {3, 3}},
+    {"windows beyond the image", beyond_the_image, {NULL}, {0}},
     {"odd channels", odd_channels, {NULL}, {0}},
     {"products", products, {"matmul+sigmoid", "matmul+add+relu"}, {1, 1}},
     {"normalized products",

@@ -274,10 +274,22 @@ static leat_status divide(divided *d, bool rows, describe_part describe, add_par
 
 /* ---- Forward ---- */
 
+/* The convolution by patches of oneDNN 2.6 adds wrong elements of the addend.  It is what oneDNN has for windows whose
+ * dilation exceeds the image. */
+static bool adds_wrongly(const divided *d) {
+    return d->task->attrs->post.kinds & LEATI_POST_ADD && strstr(leati_dnnl_name(d->made->pd), "gemm");
+}
+
 static leat_status describe_forward(divided *d, leat_error *err) {
     bool fused = true;
     LEATI_TRY(leati_session_fuse(d->s, d->task, d->made->any.dst, &fused, d->why, err));
-    return fused ? accept(d, dnnl_forward_inference, err) : LEAT_OK;
+    if (!fused) return LEAT_OK;
+    LEATI_TRY(accept(d, dnnl_forward_inference, err));
+    if (!d->made->pd || !adds_wrongly(d)) return LEAT_OK;
+    snprintf(d->why, LEATI_REASON_BYTES, "oneDNN's '%s' cannot add a tensor", leati_dnnl_name(d->made->pd));
+    dnnl_primitive_desc_destroy(d->made->pd);
+    d->made->pd = NULL;
+    return LEAT_OK;
 }
 
 static leat_status add_forward(divided *d, leat_error *err) {
