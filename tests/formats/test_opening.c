@@ -456,6 +456,16 @@ static void schedules_go_on_as_in_keras(void **state) {
     check_continuation(FILES "open_pieces.keras", "open_pieces");
 }
 
+/* The files have a batch of 32 samples, the first that the model has seen; these are fewer. */
+static void the_first_batch_is_no_demand(void **state) {
+    (void)state;
+    check_continuation(FILES "open_sized.keras", "open_sized");
+    check_continuation(FILES "open_sized.h5", "open_sized");
+    leat_model *model = load(FILES "open_sized.keras");
+    assert_int_equal(leat_model_input_shape(model, 0).shape[0], -1);
+    leat_model_destroy(&model);
+}
+
 static void initializers_hold_arrays(void **state) {
     (void)state;
     leat_error err = {0};
@@ -668,6 +678,7 @@ int main(void) {
         cmocka_unit_test(an_unknown_class_with_a_named_tensor),
         cmocka_unit_test(a_metric_of_class_numbers_refuses_other_targets),
         cmocka_unit_test(schedules_go_on_as_in_keras),
+        cmocka_unit_test(the_first_batch_is_no_demand),
         cmocka_unit_test(initializers_hold_arrays),
         cmocka_unit_test(weights_of_current_keras_fit_an_architecture),
         cmocka_unit_test(mismatches_are_skipped_if_told),

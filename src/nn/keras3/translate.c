@@ -277,6 +277,37 @@ static leat_status translate_item(json_t *item, bool late, leat_error *err) {
                             strcmp(leati_item_class(item), "Sequential") != 0, late, err);
 }
 
+/* ---- The batch size ---- */
+
+/* True if a model may compute with the batch size of its configuration: a stateful layer has states for it, and an
+ * operation may have it in a shape. */
+static bool needs_batch_size(const json_t *value) {
+    const json_t *item;
+    const char *key;
+    size_t index;
+    if (json_is_true(json_object_get(value, "stateful")) || leati_item_is_function(value)) return true;
+    json_array_foreach(value, index, item) if (needs_batch_size(item)) return true;
+    json_object_foreach((json_t *)(uintptr_t)value, key, item) if (needs_batch_size(item)) return true;
+    return false;
+}
+
+/* Keras stores the size of the first batch that a Sequential model without an Input has seen, and takes batches of
+ * other sizes. */
+static leat_status remove_batch_size(json_t *value, leat_error *err) {
+    static const char *const shapes[] = {"batch_shape", "batch_input_shape", "build_input_shape"};
+    json_t *item;
+    const char *key;
+    size_t index;
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; ++i) {
+        json_t *shape = json_object_get(value, shapes[i]);
+        if (json_is_integer(json_array_get(shape, 0)) && json_array_set_new(shape, 0, json_null()) != 0)
+            return no_memory(err);
+    }
+    json_array_foreach(value, index, item) LEATI_TRY(remove_batch_size(item, err));
+    json_object_foreach(value, key, item) LEATI_TRY(remove_batch_size(item, err));
+    return LEAT_OK;
+}
+
 /* ---- Wholes ---- */
 
 /* Returns a JSON type's name for messages. */
@@ -311,6 +342,7 @@ leat_status leati_translate_model(const json_t *root, json_t **out, leat_error *
     if (any && !json_object_get(*out, "keras_version") &&
         json_object_set_new(*out, "keras_version", json_string("3.0")) != 0)
         status = no_memory(err);
+    if (status == LEAT_OK && any && !needs_batch_size(*out)) status = remove_batch_size(*out, err);
     if (status == LEAT_OK && any && leati_item_is_model(*out)) status = translate_item(*out, late, err);
     if (status == LEAT_OK && any) status = simplify(*out, late, err);
     if (status == LEAT_OK) return LEAT_OK;

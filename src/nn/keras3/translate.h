@@ -41,5 +41,7 @@ leat_status leati_translate_kept(json_t *training_config, const json_t *kept, le
 
 /* For leati_translate_model: translates the calls in the configuration of a functional model (translate_calls.c). */
 leat_status leati_translate_calls(json_t *config, leat_error *err);
+/* True if an item of the list of layers, not yet translated, is a function of keras.ops. */
+bool leati_item_is_function(const json_t *item);
 
 #endif

@@ -45,10 +45,9 @@ static const json_t *first_call(const json_t *item) {
     return json_array_get(json_object_get(item, "inbound_nodes"), 0);
 }
 
-/* True if an item of the list of layers is a function of keras.ops.  In .h5 files a function has no module, but it
- * has no keys of a layer either. (A list of calls in the form of 2.3.1 is not a function's: it has been translated
- * before.) */
-static bool is_function(const json_t *item) {
+/* In .h5 files a function has no module, but it has no keys of a layer either. (A list of calls in the form of 2.3.1 is
+ * not a function's: it has been translated before.) */
+bool leati_item_is_function(const json_t *item) {
     const char *module = json_string_value(json_object_get(item, "module"));
     const json_t *config = json_object_get(item, "config");
     if (module)
@@ -69,7 +68,7 @@ static const char *const mask_functions[] = {"ConvertToTensor", "NotEqual",     
 
 static bool is_mask_function(const json_t *item) {
     for (size_t i = 0; i < sizeof mask_functions / sizeof mask_functions[0]; ++i)
-        if (is_function(item) && is_class(item, mask_functions[i])) return true;
+        if (leati_item_is_function(item) && is_class(item, mask_functions[i])) return true;
     return false;
 }
 
@@ -296,7 +295,8 @@ static leat_status append_mask(const json_t *layers, json_t *item, const json_t 
 /* True for a class that is not leat's.  The reader knows the custom layers; it refuses other classes by name, and
  * arguments that a custom layer cannot have. */
 static bool is_foreign(const json_t *item) {
-    return !leati_layer_find(leati_item_class(item)) && !leati_item_is_model(item) && !is_function(item);
+    return !leati_layer_find(leati_item_class(item)) && !leati_item_is_model(item) &&
+           !leati_item_is_function(item);
 }
 
 /* Keeps a mask that is a tensor of the model as an argument of the call: {"mask": ["name", 0, 0]}. */
@@ -419,7 +419,8 @@ static leat_status translate_named_call(const json_t *layers, json_t *item, cons
 static leat_status translate_call(const json_t *layers, json_t *item, const json_t *node, json_t *out,
                                   leat_error *err) {
     json_t *kwargs = json_object_get(node, "kwargs"), *value;
-    const leati_layer_type *type = is_function(item) ? NULL : leati_layer_find(leati_item_class(item));
+    const leati_layer_type *type =
+        leati_item_is_function(item) ? NULL : leati_layer_find(leati_item_class(item));
     const char *key;
     if (type && type->arguments) return translate_named_call(layers, item, type, node, out, err);
     LEATI_TRY(append_inputs(layers, item, json_object_get(node, "args"), out, err));
@@ -583,7 +584,7 @@ static leat_status at_layer(leat_status status, const json_t *item, leat_error *
 /* Translates one item: its calls become lists of tensors in `calls`; a function becomes the layer *out. */
 static leat_status translate_one(const json_t *layers, json_t *item, json_t **out, json_t *calls,
                                  leat_error *err) {
-    bool function = is_function(item);
+    bool function = leati_item_is_function(item);
     *out = function ? json_deep_copy(item) : json_incref(item);
     if (!*out) return no_memory(err);
     leat_status status = function ? leati_translate_operation(*out, err) : LEAT_OK;

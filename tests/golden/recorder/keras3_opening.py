@@ -163,6 +163,14 @@ def chosen():
     return model
 
 
+def sized():
+    """A model without an Input, whose file has the size of the first batch that the model has seen."""
+    model = keras.Sequential([L.Dense(3, activation="relu"), L.Dense(2)], name="sized")
+    model.compile("sgd", "mse")
+    model.predict(np.zeros((32, 4)), verbose=0)
+    return model
+
+
 def batch(model, random):
     """Returns a batch of data that suits the model."""
     x = random.normal(0.0, 1.0, (4,) + model.input_shape[1:]).astype("float32")
@@ -218,7 +226,7 @@ def case(root, build):
         model.train_on_batch(x, t)
     model.save("%s/%s.keras" % (root, name))
     written_again("%s/%s.keras" % (root, name))
-    if build in (own, labels, vectors, chosen):
+    if build in (own, labels, vectors, chosen, sized):
         model.save("%s/%s.h5" % (root, name))
     members = collections.OrderedDict()
     members["meta"] = store.text({"keras": keras.__version__, "group": "opening", "case": name,
@@ -308,7 +316,7 @@ def run(root):
     """Records all cases."""
     os.makedirs(root, exist_ok=True)
     for build in (classes, labels, columns, pieces, own, vectors, transfer, nested, lookups, attended, merged,
-                  chosen):
+                  chosen, sized):
         case(root, build)
     for build in (dictionaries, structures):
         structured(root, build)
