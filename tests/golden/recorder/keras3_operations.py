@@ -25,6 +25,14 @@ def one(name, function, *shapes, units=None, **options):
     functional("operation_" + name, "Operation", build, **options)
 
 
+def mild(name, function, *shapes, **options):
+    """Like one(), but numbers are between -1 and 1 before the function, and small behind it, so that few steps change little."""
+    def limited(*x):
+        y = function(*[ops.tanh(v) for v in x])
+        return [0.2 * v for v in (y if isinstance(y, (list, tuple)) else [y])]
+    one(name, limited, *shapes, **options)
+
+
 def arithmetic():
     """Arithmetic with tensors, numbers and constants, in both orders."""
     one("numbers", lambda x: 2 - (x * 3 + 1.5) / 4 - x, (4, 3))
@@ -173,7 +181,119 @@ def images():
                                    ops.pad(x, [[0, 0], [4, 0], [1, 3], [0, 1]], mode="symmetric")], (4, 3, 2))
 
 
+def choices():
+    """Choices between values: NaN, conditions, bins."""
+    def holes(x):
+        return ops.where(x > 0.75, ops.log(0 * x - 1), x)
+    mild("nan_to_num", lambda x: ops.nan_to_num(ops.log(x) * 0.1 + x) + ops.nan_to_num(x / ops.relu(x), nan=1.0, posinf=2.0, neginf=-3.0),
+        (4, 3))
+    mild("nan_reductions", lambda x: [ops.nanmax(holes(x), axis=1), ops.nanmin(holes(x), axis=1), ops.nanmean(holes(x), axis=1),
+                                     ops.nansum(holes(x), axis=1), ops.nanprod(holes(x), axis=1), ops.nanstd(holes(x), axis=1),
+                                     ops.nanvar(holes(x), axis=1, keepdims=True), ops.nancumsum(holes(x), axis=1),
+                                     ops.nancumprod(holes(x), axis=1), ops.cast(ops.nanargmax(holes(x), axis=1), "float32") * x[:, 0],
+                                     ops.cast(ops.nanargmin(holes(x), axis=2), "float32") * x[:, :, 0]], (4, 3))
+    mild("extremes_without_nan", lambda x, y: ops.fmax(holes(x), y) + ops.fmin(x, holes(y)), (4, 3), (4, 3))
+    mild("select", lambda x, y: ops.select([x > 0, y > 0], [x, 2 * y], default=3.0) + ops.select([x > 1, y > 0.5], [x, y], y * y),
+        (4, 3), (4, 3))
+    mild("tests", lambda x: x * ops.cast(ops.isclose(x, ops.round(x), atol=0.2), "float32") + 2 * ops.cast(
+        ops.isin(ops.round(x), np.array([0.0, 1.0], "float32")), "float32") + x * ops.cast(ops.signbit(x), "float32")
+        + ops.angle(x) + ops.imag(x) + x * ops.cast(ops.isreal(x), "float32") + ops.conj(x), (4, 3))
+    mild("bins", lambda x: x * ops.cast(ops.digitize(x, np.array([-1.0, 0.0, 0.5], "float32")), "float32")
+        + x * ops.cast(ops.saturate_cast(100 * x, "int8"), "float32") / 100, (4, 3))
+    mild("pairs_of_numbers", lambda x, y: ops.fmod(x, y * y + 1) + ops.logaddexp2(x, y) + ops.ldexp(x, np.array([1, 2, 3])) + ops.sinc(x),
+        (4, 3), (4, 3))
+    mild("powers_of_tensors", lambda x, y: ops.power(ops.exp(ops.tanh(x)), y) + ops.tanh(ops.power(x, ops.round(ops.abs(y)))), (4, 3), (4, 3))
+    mild("lines", lambda x, y: [ops.linspace(x, y, 5, axis=1), ops.linspace(x, y, 3, endpoint=False, axis=-1), ops.trapezoid(x, axis=1),
+                               ops.trapezoid(y, dx=0.5), ops.ptp(x, axis=1)], (4, 3), (4, 3))
+    mild("rounded_decimals", lambda x: x * ops.round(x, 1), (4, 3))
+    mild("quantiles", lambda x: [ops.quantile(x, 0.3, axis=1), ops.percentile(x, 40, axis=-1), ops.quantile(x, 0.4, axis=1, keepdims=True)],
+        (5, 3))
+    mild("shrinks_by_options", lambda x: ops.soft_shrink(x, 0.3) + ops.hard_shrink(x, 0.2) + ops.squareplus(x, 2.0) + ops.threshold(x, 0.2, -1.0)
+        + ops.sparsemax(x, axis=1), (4, 3))
+    mild("glu", lambda x: [ops.glu(x, axis=1), ops.glu(x)], (4, 2))
+    def norms(x):
+        x = ops.tanh(x) + 0.25
+        return [0.2 * v for v in (ops.norm(x, ord=3, axis=1), ops.normalize(x, axis=-1, order=1), ops.normalize(x, axis=1, order=3),
+                                  ops.max(x, axis=1, initial=0.5), ops.min(x, axis=1, initial=-0.5),
+                                  ops.prod(1 + 0.1 * x, axis=(1, 2), keepdims=True) * x)]
+    mild("norms_by_order", norms, (4, 3))
+    mild("erfinv", lambda x: ops.erfinv(0.9 * ops.tanh(x)), (4, 3))
+
+
+def parts():
+    """Parts of tensors."""
+    one("stacks", lambda x, y: [ops.hstack([x, y]), ops.dstack([x, y]), ops.append(x, y, axis=2)], (4, 3), (4, 3))
+    one("splits", lambda x: ops.array_split(x, 3, axis=1) + ops.hsplit(x, 2) + ops.dsplit(x, [1]), (4, 3))
+    one("slice_update", lambda x, y: ops.slice_update(x, (0, 1, 1), y), (4, 3), (2, 2), trains=False)
+    one("right_angles", lambda x: [ops.rot90(x, axes=(1, 2)), ops.rot90(x, k=-1, axes=(1, 2)), ops.fliplr(x)], (4, 3))
+    one("repeats", lambda x: ops.repeat(x, [1, 2, 0, 1], axis=1), (4, 3))
+
+
+def windows():
+    """Windows over images and sequences."""
+    def kernel(*shape):
+        return ops.convert_to_tensor(np.random.RandomState(1).normal(0.0, 0.3, shape).astype("float32"))
+    one("conv", lambda x: [ops.conv(x, kernel(3, 3, 2, 4), strides=1, padding="same"), ops.conv(x, kernel(2, 2, 2, 3), strides=2),
+                           ops.conv(x, kernel(2, 2, 2, 4), dilation_rate=2)], (6, 5, 2))
+    one("conv_steps", lambda x: ops.conv(x, kernel(3, 2, 4), dilation_rate=2), (7, 2))
+    one("conv_first", lambda x: [ops.conv(x, kernel(2, 2, 2, 4), data_format="channels_first")], (2, 5, 4))
+    one("conv_channels", lambda x: [ops.depthwise_conv(x, kernel(3, 3, 2, 2), padding="same"),
+                                    ops.separable_conv(x, kernel(3, 3, 2, 2), kernel(1, 1, 4, 3))], (5, 4, 2))
+    one("unfold", lambda x: [ops.unfold(x, 2), ops.unfold(x, (2, 3), padding=1, stride=(1, 2))], (2, 4, 5))
+    one("fold", lambda x: ops.fold(x, (5, 4), 2, padding=1, stride=2), (8, 9))
+    one("frames", lambda x: ops.extract_sequences(x, 4, 3), (2, 10))
+    one("filters", lambda x: [ops.image.gaussian_blur(x, (3, 5), (1.5, 0.8)), ops.image.sobel_edges(x)], (5, 6, 2))
+    one("hsv", lambda x: ops.image.rgb_to_hsv(ops.sigmoid(x)), (3, 4, 3))
+
+
+def matrices():
+    """Linear algebra and Einstein sums."""
+    unit = np.eye(3, dtype="float32")
+
+    def positive(x):
+        return ops.matmul(x, ops.transpose(x, (0, 2, 1))) + 3 * unit
+    one("inverses_of_matrices", lambda x: [ops.inv(x + 4 * unit), ops.det(x + 2 * unit)[:, None] / 20, ops.logdet(positive(x))[:, None]], (3, 3))
+    one("cholesky", lambda x: [ops.cholesky(positive(x)), ops.cholesky(positive(x), upper=True), ops.cholesky_inverse(ops.cholesky(positive(x)))],
+        (3, 3))
+    one("solve", lambda x, y: [ops.solve(x + 4 * unit, y), ops.solve(x + 4 * unit, y[:, :, 0]),
+                               ops.solve_triangular(ops.tril(x) + 4 * unit, y, lower=True),
+                               ops.solve_triangular(ops.triu(x) + 4 * unit, y)], (3, 3), (3, 2))
+    one("vectors", lambda x, y: [ops.cross(x, y), ops.inner(x, np.arange(6, dtype="float32").reshape(2, 3) / 5), ops.cdist(x, y)], (4, 3), (4, 3))
+    def sums(x, y):
+        x, y = ops.tanh(x), ops.tanh(y)
+        return [0.2 * ops.einsum("bij,bjk,bil->bkl", x, y, x), ops.einsum("bii->bi", y),
+                ops.einsum("bi,ijk,bj->bk", x[:, 0], np.arange(18, dtype="float32").reshape(3, 3, 2) / 18, x[:, 1]),
+                0.5 * ops.einsum("bii,bij->bj", y, y)]
+    one("einsum_three", sums, (3, 3), (3, 3))
+
+
+def transforms():
+    """Fourier transforms."""
+    one("fourier", lambda x, y: list(ops.fft((x, y))) + list(ops.rfft(x)) + [ops.irfft(ops.rfft(x))],
+        (2, 8), (2, 8))
+    one("fourier_planes", lambda x, y: list(ops.fft2((x, y))) + list(ops.ifft2((y, x))), (4, 6), (4, 6))
+
+
+def statistics():
+    """Normalizations, crossentropies, classes."""
+    numbers = np.array([0.5, 1.5, 2.0], "float32")
+    one("normalizations", lambda x: ops.batch_normalization(x, numbers - 1, numbers, -1, offset=numbers, scale=2 * numbers)
+        + ops.layer_normalization(x, numbers, 0.5 * numbers, axis=-1) + ops.layer_normalization(x, axis=1), (4, 3))
+    def crossentropies(x, y):
+        x, y = ops.tanh(x), ops.tanh(y)
+        return [0.3 * v for v in (
+            ops.binary_crossentropy(ops.sigmoid(x), ops.sigmoid(y)), ops.binary_crossentropy(ops.sigmoid(x), y, from_logits=True),
+            ops.categorical_crossentropy(ops.softmax(x), ops.softmax(y)),
+            ops.categorical_crossentropy(ops.softmax(x), y, from_logits=True),
+            ops.sparse_categorical_crossentropy(ops.argmax(x, -1), ops.softmax(y)),
+            ops.sparse_categorical_crossentropy(ops.argmax(x, -1), y, from_logits=True))]
+    one("crossentropies", crossentropies, (4, 3), (4, 3))
+    one("classes", lambda x: [x[:, :, 0] * ops.cast(ops.multi_hot(ops.argmax(x, -1), 4), "float32"),
+                              x[:, 0, 0] + ops.cast(ops.in_top_k(ops.argmax(x[:, 0], -1), x[:, 1], 2), "float32")], (4, 3))
+
+
 def run():
     """Records all cases of this module."""
-    for part in (arithmetic, moves, reductions, orders, products, activations, patches, images):
+    for part in (arithmetic, moves, reductions, orders, products, activations, patches, images, choices, parts, windows,
+                 matrices, transforms, statistics):
         part()

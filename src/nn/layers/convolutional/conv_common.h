@@ -30,6 +30,11 @@ leat_status leati_slide_check(const leati_slide *slide, leat_error *err);
 leati_value leati_slide_convolve(const leati_slide *slide, leati_graph *g, leati_value x, leati_value kernel,
                                  leati_value bias, int64_t groups);
 
+/* Returns a convolution of each channel of x by itself: kernel (spatial..., C, multiplier) -> (N, spatial..., C *
+ * multiplier). */
+leati_value leati_slide_depthwise(const leati_slide *slide, leati_graph *g, leati_value x, leati_value kernel,
+                                  leati_value bias);
+
 /* The `check` of all convolutions.  Errors: LEAT_EINVAL strides and dilation_rate are both above 1; causal padding
  * without channels_last. */
 leat_status leati_convolution_check(leati_layer *layer, leat_error *err);
@@ -56,8 +61,7 @@ leat_status leati_convolution_add_kernel(leati_layer *layer, const char *name,
 leati_value leati_convolution_value(const leati_convolution *c, leati_lowering *lowering, leati_value input);
 leati_value leati_convolution_of(const leati_convolution *c, leati_lowering *lowering, leati_value x,
                                  leati_value kernel, leati_value bias, int64_t groups);
-/* Returns a convolution of each channel by itself: kernel (spatial..., C, multiplier) -> (N, spatial..., C *
- * multiplier). */
+/* Like leati_slide_depthwise() with the layer's window. */
 leati_value leati_convolution_depthwise(const leati_convolution *c, leati_lowering *lowering, leati_value x,
                                         leati_value kernel, leati_value bias);
 /* Adds the activation, the transpose to the layer's data_format and the penalty, for y (N, spatial..., C). */

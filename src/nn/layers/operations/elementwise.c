@@ -130,14 +130,15 @@ static leati_value truncated(leati_graph *g, leati_value x) {
     return leati_cast(g, leati_cast(g, x, LEAT_I64, 1), LEAT_F32, 1);
 }
 
-static leati_value floor_of(leati_graph *g, leati_value x) {
+leati_value leati_operation_floor(leati_graph *g, leati_value x) {
     leati_value whole = truncated(g, x);
     return leati_sub(g, whole, leati_binary_of(g, LEATI_GREATER, whole, x));
 }
 
 leati_value leati_operation_round(leati_graph *g, leati_value x) {
-    leati_value low = floor_of(g, x), rest = leati_sub(g, x, low);
-    leati_value odd = leati_sub(g, low, leati_linear(g, floor_of(g, leati_linear(g, low, 0.5f, 0)), 2, 0));
+    leati_value low = leati_operation_floor(g, x), rest = leati_sub(g, x, low);
+    leati_value odd =
+        leati_sub(g, low, leati_linear(g, leati_operation_floor(g, leati_linear(g, low, 0.5f, 0)), 2, 0));
     leati_value above = leati_binary_of(g, LEATI_GREATER, rest, leati_scalar(g, 0.5f));
     leati_value half = leati_binary_of(g, LEATI_EQUAL, rest, leati_scalar(g, 0.5f));
     leati_value up = leati_add(g, above, leati_mul(g, half, odd));
@@ -150,14 +151,17 @@ static void lower_rounding(leati_operands *o) {
     leati_graph *g = o->g;
     leati_value x = leati_operand(o, "x");
     switch (o->operation->detail) {
-    case FLOOR: o->outputs[0] = floor_of(g, x); return;
-    case CEIL: o->outputs[0] = leati_linear(g, floor_of(g, leati_linear(g, x, -1, 0)), -1, 0); return;
-    case TRUNC: o->outputs[0] = truncated(g, x); return;
-    case ROUND:
-        o->outputs[0] = leati_operand_int(o, "decimals", 0) == 0
-                            ? leati_operation_round(g, x)
-                            : leati_operand_fail(o, LEAT_ENOTSUP, "decimals: expected 0");
+    case FLOOR: o->outputs[0] = leati_operation_floor(g, x); return;
+    case CEIL:
+        o->outputs[0] = leati_linear(g, leati_operation_floor(g, leati_linear(g, x, -1, 0)), -1, 0);
         return;
+    case TRUNC: o->outputs[0] = truncated(g, x); return;
+    case ROUND: {
+        const float scale = (float)pow(10, (double)leati_operand_int(o, "decimals", 0));
+        x = leati_operation_round(g, scale == 1 ? x : leati_linear(g, x, scale, 0));
+        o->outputs[0] = scale == 1 ? x : leati_linear(g, x, 1 / scale, 0);
+        return;
+    }
     default: o->outputs[0] = sign_of(g, x);
     }
 }
@@ -198,7 +202,27 @@ static void lower_arithmetic(leati_operands *o) {
     o->outputs[0] = leati_binary_of(o->g, kinds[o->operation->detail], x1, x2);
 }
 
-/* Computes x^a, or b^x for a number b above 0. */
+/* Computes a^b as e^(b log |a|), with the sign of an odd power of a negative number; NaN for other powers of these.  No
+ * gradient flows through comparisons. */
+static leati_value power_of(leati_graph *g, leati_value a, leati_value b) {
+    leati_value zero = leati_binary_of(g, LEATI_EQUAL, a, leati_scalar(g, 0));
+    leati_value negative = leati_binary_of(g, LEATI_GREATER, leati_scalar(g, 0), a);
+    leati_value half = leati_linear(g, b, 0.5f, 0);
+    leati_value odd =
+        leati_linear(g, leati_binary_of(g, LEATI_EQUAL, half, leati_operation_floor(g, half)), -1, 1);
+    leati_value broken =
+        leati_linear(g, leati_binary_of(g, LEATI_EQUAL, b, leati_operation_floor(g, b)), -1, 1);
+    leati_value size = leati_add(g, leati_function_of(g, a, LEATI_FN_ABS), zero);
+    leati_value power = leati_mul(g, b, leati_function_of(g, size, LEATI_FN_LOG));
+    power = leati_function_of(g, power, LEATI_FN_EXP);
+    leati_value sign = leati_linear(g, leati_mul(g, negative, odd), -2, 1);
+    leati_value invalid = leati_linear(g, leati_mul(g, negative, broken), -1, 0);
+    sign = leati_add(g, sign, leati_function_of(g, invalid, LEATI_FN_SQRT));
+    leati_value at_zero = leati_binary_of(g, LEATI_EQUAL, b, leati_scalar(g, 0));
+    power = leati_mul(g, leati_mul(g, power, sign), leati_linear(g, zero, -1, 1));
+    return leati_add(g, power, leati_mul(g, zero, at_zero));
+}
+
 static void lower_power(leati_operands *o) {
     double number;
     leati_graph *g = o->g;
@@ -209,9 +233,7 @@ static void lower_power(leati_operands *o) {
         leati_value exponent = leati_linear(g, leati_operand(o, "x2"), (float)log(number), 0);
         o->outputs[0] = leati_function_of(g, exponent, LEATI_FN_EXP);
     } else {
-        o->outputs[0] =
-            leati_operand_fail(o, LEAT_ENOTSUP,
-                               "expected a number as the exponent, or a number above 0 as the base");
+        o->outputs[0] = power_of(g, leati_operand(o, "x1"), leati_operand(o, "x2"));
     }
 }
 
@@ -246,7 +268,7 @@ enum { QUOTIENT, REMAINDER };
 
 static void lower_division(leati_operands *o) {
     leati_value x1 = leati_operand(o, "x1"), x2 = leati_operand(o, "x2");
-    leati_value quotient = floor_of(o->g, leati_div(o->g, x1, x2));
+    leati_value quotient = leati_operation_floor(o->g, leati_div(o->g, x1, x2));
     o->outputs[0] =
         o->operation->detail == QUOTIENT ? quotient : leati_sub(o->g, x1, leati_mul(o->g, quotient, x2));
 }
@@ -326,26 +348,26 @@ static leati_value select_from(leati_graph *g, leati_value condition, leati_valu
     return leati_reshape(g, leati_gather(g, table, indices), desc.rank, desc.shape);
 }
 
+leati_value leati_operation_select(leati_operands *o, leati_value condition, leati_value x1, leati_value x2) {
+    leati_graph *g = o->g;
+    leati_value all = leati_add(g, leati_add(g, condition, x1), x2); /* dead: only its shape is used */
+    const leati_desc like = *leati_graph_desc(g, all);
+    if (leati_desc_count(&like) > MOST_SELECTED)
+        return leati_operand_fail(o, LEAT_ENOTSUP,
+                                  "expected at most %lld elements in a batch; use a smaller batch",
+                                  (long long)MOST_SELECTED);
+    return select_from(g, spread(g, condition, &like), spread(g, x1, &like), spread(g, x2, &like));
+}
+
 static void lower_where(leati_operands *o) {
     leati_graph *g = o->g;
     double a, b;
     leati_value condition = truth_of(g, leati_operand(o, "condition"));
     leati_value x1 = leati_operand(o, "x1"), x2 = leati_operand(o, "x2");
-    if (leati_operand_number(o, "x1", &a) && leati_operand_number(o, "x2", &b) && isfinite(a - b)) {
+    if (leati_operand_number(o, "x1", &a) && leati_operand_number(o, "x2", &b) && isfinite(a - b))
         o->outputs[0] = leati_linear(g, condition, (float)(a - b), (float)b);
-        return;
-    }
-    leati_value all = leati_add(g, leati_add(g, condition, x1), x2); /* dead: only its shape is used */
-    const leati_desc like = *leati_graph_desc(g, all);
-    int64_t count = leati_desc_count(&like);
-    if (count > MOST_SELECTED) {
-        o->outputs[0] = leati_operand_fail(o, LEAT_ENOTSUP,
-                                           "expected at most %lld elements in a batch; use "
-                                           "a smaller batch",
-                                           (long long)MOST_SELECTED);
-        return;
-    }
-    o->outputs[0] = select_from(g, spread(g, condition, &like), spread(g, x1, &like), spread(g, x2, &like));
+    else
+        o->outputs[0] = leati_operation_select(o, condition, x1, x2);
 }
 
 /* ---- Types and constants ---- */
@@ -460,6 +482,9 @@ const leati_operation leati_elementwise_operations[] = {
     {"FullLike", NUMPY, "x fill_value dtype", lower_full, -1},
     {"ConvertToTensor", "ops.core", "x dtype sparse ragged", lower_identity, 0},
     {"Copy", NUMPY, "x", lower_identity, 0},
+    {"Array", NUMPY, "x dtype", lower_identity, 0},
+    {"Conj", NUMPY, "x", lower_identity, 0},
+    {"Conjugate", NUMPY, "x", lower_identity, 0},
     {"Real", NUMPY, "x", lower_identity, 0},
     {"StopGradient", "ops.core", "variable", lower_stop, 0},
     {.name = NULL},

@@ -109,6 +109,66 @@ static void lower_grayscale(leati_operands *o) {
     write_images(o, channels == 1 ? x : y);
 }
 
+/* ---- Hue, saturation and value ---- */
+
+static bool read_colours(leati_operands *o, leati_value channels[3]) {
+    leati_value x;
+    if (!read_images(o, "images", &x)) return false;
+    if (leati_graph_desc(o->g, x)->shape[3] != 3) {
+        o->outputs[0] = leati_operand_fail(o, LEAT_ESHAPE, "images: expected 3 channels");
+        return false;
+    }
+    for (int i = 0; i < 3; ++i) channels[i] = leati_slice_axis(o->g, x, 3, i, 1);
+    return true;
+}
+
+static leati_value not_of(leati_graph *g, leati_value x) {
+    return leati_linear(g, x, -1, 1);
+}
+
+/* The hue is the place of the largest channel and the difference of the two others, in sixths of a turn. */
+static void lower_rgb_to_hsv(leati_operands *o) {
+    leati_graph *g = o->g;
+    leati_value x[3], out[3];
+    if (!read_colours(o, x)) return;
+    leati_value most = leati_binary_of(g, LEATI_MAX, leati_binary_of(g, LEATI_MAX, x[0], x[1]), x[2]);
+    leati_value least = leati_binary_of(g, LEATI_MIN, leati_binary_of(g, LEATI_MIN, x[0], x[1]), x[2]);
+    leati_value range = leati_sub(g, most, least), zero = leati_scalar(g, 0);
+    leati_value grey = not_of(g, leati_binary_of(g, LEATI_GREATER, range, zero));
+    leati_value black = not_of(g, leati_binary_of(g, LEATI_GREATER, most, zero));
+    leati_value red = leati_binary_of(g, LEATI_EQUAL, most, x[0]);
+    leati_value green = leati_mul(g, leati_binary_of(g, LEATI_EQUAL, most, x[1]), not_of(g, red));
+    leati_value largest[] = {red, green, not_of(g, leati_add(g, red, green))};
+    leati_value hue = LEATI_INVALID;
+    for (int i = 0; i < 3; ++i) {
+        leati_value rest =
+            leati_div(g, leati_sub(g, x[(i + 1) % 3], x[(i + 2) % 3]), leati_add(g, range, grey));
+        rest = leati_mul(g, largest[i], leati_linear(g, rest, 1.0f / 6, (float)i / 3));
+        hue = i == 0 ? rest : leati_add(g, hue, rest);
+    }
+    hue = leati_mul(g, hue, not_of(g, grey));
+    out[0] = leati_add(g, hue, leati_binary_of(g, LEATI_GREATER, zero, hue));
+    out[1] = leati_mul(g, leati_div(g, range, leati_add(g, most, black)), not_of(g, black));
+    out[2] = most;
+    write_images(o, leati_concat(g, 3, out, 3));
+}
+
+/* A channel is value (1 - saturation + saturation share), where the share is a trapezoid of the hue. */
+static void lower_hsv_to_rgb(leati_operands *o) {
+    static const float centers[] = {3, 2, 4};
+    leati_graph *g = o->g;
+    leati_value x[3], out[3];
+    if (!read_colours(o, x)) return;
+    leati_value turn = leati_linear(g, leati_sub(g, x[0], leati_operation_floor(g, x[0])), 6, 0);
+    for (int i = 0; i < 3; ++i) {
+        leati_value away = leati_function_of(g, leati_linear(g, turn, 1, -centers[i]), LEATI_FN_ABS);
+        leati_value share = leati_clip(g, leati_linear(g, away, i == 0 ? 1 : -1, i == 0 ? -1 : 2), 0, 1);
+        leati_value level = leati_mul(g, x[1], leati_linear(g, share, 1, -1));
+        out[i] = leati_mul(g, x[2], leati_linear(g, level, 1, 1));
+    }
+    write_images(o, leati_concat(g, 3, out, 3));
+}
+
 /* Reads two of: the number of lines before the image, after it, and the length that results (sign: -1 where lines are
  * cut off).  Computes the third.  Returns false if fewer are given, or a number is negative. */
 static bool read_border(const leati_operands *o, const char *const names[3], int64_t length, int sign,
@@ -167,6 +227,8 @@ const leati_operation leati_image_operations[] = {
      "data_format",
      lower_resize, 0},
     {"RGBToGrayscale", IMAGE, "images data_format", lower_grayscale, 0},
+    {"RGBToHSV", IMAGE, "images data_format", lower_rgb_to_hsv, 0},
+    {"HSVToRGB", IMAGE, "images data_format", lower_hsv_to_rgb, 0},
     {"PadImages", IMAGE,
      "images top_padding left_padding bottom_padding right_padding target_height target_width data_format",
      lower_border, PAD},

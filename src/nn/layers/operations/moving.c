@@ -365,10 +365,41 @@ static void lower_roll(leati_operands *o) {
     o->outputs[0] = x;
 }
 
+/* Repeats each element along an axis as often as the elements of a constant list say. */
+static void lower_repeat_each(leati_operands *o, leati_value x) {
+    const leati_desc desc = desc_of(o, x);
+    const json_t *list = leati_operand_json(o, "repeats");
+    int axis = leati_operand_axis(o, "axis", desc.rank, INT64_MIN / 2);
+    leati_value parts[LEATI_MAX_CONCAT];
+    int count = 0;
+    if (json_is_object(list)) list = json_object_get(json_object_get(list, "config"), "value");
+    bool fits = axis >= 0 && json_array_size(list) > 0 && (int64_t)json_array_size(list) == desc.shape[axis];
+    for (size_t i = 0; fits && i < json_array_size(list); ++i) {
+        const json_t *times = json_array_get(list, i);
+        fits = json_is_integer(times) && json_integer_value(times) >= 0;
+        for (json_int_t k = 0; fits && k < json_integer_value(times); ++k) {
+            fits = count < LEATI_MAX_CONCAT;
+            if (fits) parts[count++] = leati_slice_axis(o->g, x, axis, (int64_t)i, 1);
+        }
+    }
+    o->outputs[0] = !fits || count == 0
+                        ? leati_operand_fail(o, LEAT_ENOTSUP,
+                                             "repeats: expected a number, or a constant for each "
+                                             "element of the axis that add up to 1 to %d",
+                                             LEATI_MAX_CONCAT)
+                    : count == 1 ? parts[0]
+                                 : leati_concat(o->g, count, parts, axis);
+}
+
 /* Repeats each element along an axis. */
 static void lower_repeat(leati_operands *o) {
     leati_value x = leati_operand(o, "x");
     leati_desc desc = desc_of(o, x), wide = desc;
+    const json_t *list = leati_operand_json(o, "repeats");
+    if (list && !json_is_integer(list)) {
+        lower_repeat_each(o, x);
+        return;
+    }
     int64_t times = leati_operand_int(o, "repeats", 1);
     int axis = leati_operand_axis(o, "axis", desc.rank, INT64_MIN / 2);
     if (axis < 0 || times < 0 || desc.rank >= LEAT_MAX_RANK) {

@@ -22,7 +22,10 @@ static const leati_field fields[] = {LEATI_FIELD(config, function, LEATI_FIELD_T
 static const leati_operation *const tables[] = {leati_elementwise_operations, leati_moving_operations,
                                                 leati_reducing_operations,    leati_ordering_operations,
                                                 leati_product_operations,     leati_nn_operations,
-                                                leati_image_operations};
+                                                leati_image_operations,       leati_choice_operations,
+                                                leati_part_operations,        leati_window_operations,
+                                                leati_fourier_operations,     leati_matrix_operations,
+                                                leati_statistic_operations};
 enum { table_count = sizeof tables / sizeof tables[0] };
 
 const leati_operation *leati_operation_find(const char *name) {
@@ -32,7 +35,23 @@ const leati_operation *leati_operation_find(const char *name) {
     return NULL;
 }
 
+/* Functions whose results have no axis for the batch, or mix samples, or have a shape that depends on the values. */
+static const char *const mixing[] = {"AllClose",    "Bincount",   "Corrcoef",      "Correlate",  "Diag",
+                                     "Diagflat",    "Flipud",     "Histogram",     "Meshgrid",   "Nonzero",
+                                     "Outer",       "Scatter",    "ScatterUpdate", "SegmentMax", "SegmentMin",
+                                     "SegmentProd", "SegmentSum", "Size",          "Unique",     "Vander",
+                                     "Vdot",        "Vsplit",     "Vstack",        "PSNR"};
+
 leat_status leati_operation_unknown(const char *name, leat_error *err) {
+    for (size_t i = 0; i < sizeof mixing / sizeof mixing[0]; ++i)
+        if (strcmp(mixing[i], name) == 0)
+            return leati_fail(
+                err, LEAT_ENOTSUP,
+                "the function '%.64s' of keras.ops mixes the samples of a batch, or has no axis for them, "
+                "which "
+                "functions in leat's models cannot do; in Keras, put it into a layer class of your own and "
+                "register a custom layer of that name with leat (leat/layer.h)",
+                name);
     return leati_fail(
         err, LEAT_ENOTSUP,
         "leat has no function '%.64s' of keras.ops; in Keras, put it into a layer class of your own and "

@@ -9,7 +9,9 @@
 /* Each table ends with a NULL name. */
 extern const leati_operation leati_elementwise_operations[], leati_moving_operations[],
     leati_reducing_operations[], leati_ordering_operations[], leati_product_operations[],
-    leati_nn_operations[], leati_image_operations[];
+    leati_nn_operations[], leati_image_operations[], leati_choice_operations[], leati_part_operations[],
+    leati_window_operations[], leati_fourier_operations[], leati_matrix_operations[],
+    leati_statistic_operations[];
 
 /* Finds a function by Keras's class name; NULL if there is none. */
 const leati_operation *leati_operation_find(const char *name);
@@ -18,8 +20,18 @@ leat_status leati_operation_unknown(const char *name, leat_error *err);
 /* Returns true if the function has an argument of that name. */
 bool leati_operation_has(const leati_operation *operation, const char *argument);
 
+/* Selects elements of x1 where the condition is 1, and of x2 where it is 0, broadcast to one shape.  What is not
+ * selected may be NaN or infinite (elementwise.c). */
+leati_value leati_operation_select(leati_operands *o, leati_value condition, leati_value x1, leati_value x2);
+
+/* Returns the largest integer that is not above x (elementwise.c). */
+leati_value leati_operation_floor(leati_graph *g, leati_value x);
+
 /* Rounds to the nearest integer, and halves to the even one (elementwise.c). */
 leati_value leati_operation_round(leati_graph *g, leati_value x);
+
+/* Returns the norm of any order above 0 over some axes (reducing.c). */
+leati_value leati_operation_norm(leati_graph *g, leati_value x, uint32_t axes, bool keeps, double order);
 
 /* Takes `count` elements of an axis, from `start` in steps of `step`, which may be negative (moving.c). */
 leati_value leati_operation_take_axis(leati_graph *g, leati_value x, int axis, int64_t start, int64_t step,

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Functions of keras.ops that order elements, take them by computed indices, or depend on their place in a matrix.
  * Room: nn. */
+#include <math.h>
+#include <string.h>
+
 #include "base/memory.h"
 #include "nn/layers/operations/operations.h"
 
@@ -138,18 +141,44 @@ static void lower_top_k(leati_operands *o) {
     o->outputs[1] = back(o->g, &r, order, k);
 }
 
-/* Computes the mean of the one or two elements in the middle. */
-static void lower_median(leati_operands *o) {
+enum { MEDIAN, QUANTILE, PERCENTILE };
+
+/* Finds the two elements around the place of a quantile among `count`, and the share of the second one.  Keras 3.15
+ * saves other methods, but computes "linear" for them. */
+static bool find_place(leati_operands *o, int64_t count, int64_t *low, double *share) {
+    const char *method = leati_operand_text(o, "method", "linear");
+    double q = 0.5;
+    if (o->operation->detail != MEDIAN && !leati_operand_number(o, "q", &q)) return false;
+    if (o->operation->detail == PERCENTILE) q /= 100;
+    const double place = q * (double)(count - 1), whole = floor(place);
+    if (!(q >= 0 && q <= 1)) return false;
+    *low = (int64_t)whole;
+    *share = place - whole;
+    return strcmp(method, "linear") == 0;
+}
+
+/* Computes the median or another quantile of an axis. */
+static void lower_quantile(leati_operands *o) {
     rows r;
+    int64_t low = 0;
+    double share = 0;
     if (!leati_operand_json(o, "axis")) {
         o->outputs[0] = leati_operand_fail(o, LEAT_ENOTSUP, "expected an axis");
         return;
     }
     if (!ordered(o, &r)) return;
-    const int64_t from = (r.count - 1) / 2, count = r.count / 2 - from + 1;
+    if (!find_place(o, r.count, &low, &share)) {
+        o->outputs[0] =
+            leati_operand_fail(o, LEAT_ENOTSUP, "expected one number as q, and the method \"linear\"");
+        return;
+    }
+    const int64_t count = share > 0 ? 2 : 1;
     leati_value order = order_of(o->g, &r, true, r.count);
-    leati_value middle = take_from(o->g, &r, leati_slice_axis(o->g, order, 1, from, count), count);
-    leati_value y = back(o->g, &r, leati_reduce_last(o->g, LEATI_REDUCE_MEAN, middle, true), 1);
+    leati_value y = take_from(o->g, &r, leati_slice_axis(o->g, order, 1, low, count), count);
+    if (count == 2)
+        y = leati_add(o->g, leati_linear(o->g, leati_slice_axis(o->g, y, 1, 0, 1), (float)(1 - share), 0),
+                      leati_linear(o->g, leati_slice_axis(o->g, y, 1, 1, 1), (float)share, 0));
+    y = back(o->g, &r, y, 1);
     leati_desc desc = *leati_graph_desc(o->g, y), out = {.dtype = LEAT_F32};
     for (int i = 0; i < desc.rank; ++i)
         if (i != r.axis) out.shape[out.rank++] = desc.shape[i];
@@ -279,7 +308,9 @@ const leati_operation leati_ordering_operations[] = {
     {"Sort", NUMPY, "x axis", lower_sort, VALUES},
     {"Argsort", NUMPY, "x axis", lower_sort, INDICES},
     {"TopK", "ops.math", "x k sorted", lower_top_k, 0},
-    {"Median", NUMPY, "x axis keepdims", lower_median, 0},
+    {"Median", NUMPY, "x axis keepdims", lower_quantile, MEDIAN},
+    {"Quantile", NUMPY, "x q axis method keepdims", lower_quantile, QUANTILE},
+    {"Percentile", NUMPY, "x q axis method keepdims", lower_quantile, PERCENTILE},
     {"TakeAlongAxis", NUMPY, "x indices axis", lower_take_along, 0},
     {"Tril", NUMPY, "x k", lower_triangle, 0},
     {"Triu", NUMPY, "x k", lower_triangle, 1},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions of keras.ops that are products of matrices, and Einstein sums of one or two tensors.  Room: nn. */
+/* Functions of keras.ops that are products of matrices, and Einstein sums.  Room: nn. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -83,12 +83,77 @@ static void lower_dot(leati_operands *o) {
                                "expected a second operand of at most 2 axes; use keras.ops.einsum");
 }
 
+/* Sums the products of the last axes, for a constant second operand of at most two axes. */
+static void lower_inner(leati_operands *o) {
+    leati_value x1 = leati_operand(o, "x1"), x2 = leati_operand(o, "x2");
+    const int left = leati_graph_desc(o->g, x1)->rank, right = leati_graph_desc(o->g, x2)->rank;
+    if (left == 0 || right == 0)
+        o->outputs[0] = leati_mul(o->g, x1, x2);
+    else if (right <= 2)
+        o->outputs[0] = product_of(o, x1, right == 2 ? leati_transpose(o->g, x2, (int32_t[]){1, 0}) : x2);
+    else
+        o->outputs[0] =
+            leati_operand_fail(o, LEAT_ENOTSUP,
+                               "expected a second operand of at most 2 axes; use keras.ops.einsum");
+}
+
+/* The vector product of three numbers along an axis. */
+static void lower_cross(leati_operands *o) {
+    static const char *const axes[] = {"axisa", "axisb", "axisc"};
+    leati_graph *g = o->g;
+    leati_value x[] = {leati_operand(o, "x1"), leati_operand(o, "x2")}, parts[2][3], out[3];
+    const leati_desc desc = *leati_graph_desc(g, x[0]);
+    int place[3];
+    for (int k = 0; k < 3; ++k) {
+        const leati_desc *own = leati_graph_desc(g, x[k < 2 ? k : 0]);
+        place[k] = leati_operand_axis(o, leati_operand_json(o, "axis") ? "axis" : axes[k], own->rank, -1);
+        if (place[k] < 0 || (k < 2 && own->shape[place[k]] != 3)) {
+            o->outputs[0] = leati_operand_fail(o, LEAT_ENOTSUP, "expected axes of 3 numbers");
+            return;
+        }
+    }
+    if (desc.rank != leati_graph_desc(g, x[1])->rank || place[0] != place[1] || place[0] != place[2]) {
+        o->outputs[0] = leati_operand_fail(o, LEAT_ENOTSUP, "expected one axis of tensors of equal rank");
+        return;
+    }
+    for (int k = 0; k < 2; ++k)
+        for (int i = 0; i < 3; ++i) parts[k][i] = leati_slice_axis(g, x[k], place[0], i, 1);
+    for (int i = 0; i < 3; ++i) {
+        const int a = (i + 1) % 3, b = (i + 2) % 3;
+        out[i] = leati_sub(g, leati_mul(g, parts[0][a], parts[1][b]), leati_mul(g, parts[0][b], parts[1][a]));
+    }
+    o->outputs[0] = leati_concat(g, 3, out, place[0]);
+}
+
+/* The distances of all pairs of rows. */
+static void lower_cdist(leati_operands *o) {
+    leati_graph *g = o->g;
+    leati_value x = leati_operand(o, "x"), y = leati_operand(o, "y");
+    leati_desc a = *leati_graph_desc(g, x), b = *leati_graph_desc(g, y);
+    if (a.rank < 3 || a.rank >= LEAT_MAX_RANK || a.rank != b.rank) {
+        o->outputs[0] = leati_operand_fail(o, LEAT_ENOTSUP, "expected rows of vectors for each sample");
+        return;
+    }
+    const int last = a.rank - 1;
+    a.shape[last + 1] = a.shape[last];
+    a.shape[last] = 1;
+    b.shape[last + 1] = b.shape[last];
+    b.shape[last] = b.shape[last - 1];
+    b.shape[last - 1] = 1;
+    leati_value rest =
+        leati_sub(g, leati_reshape(g, x, a.rank + 1, a.shape), leati_reshape(g, y, a.rank + 1, b.shape));
+    leati_value squares =
+        leati_reduce_last(g, LEATI_REDUCE_SUM, leati_function_of(g, rest, LEATI_FN_SQUARE), false);
+    o->outputs[0] = leati_function_of(g, squares, LEATI_FN_SQRT);
+}
+
 /* ---- Einstein sums ---- */
 
-#define MOST_AXES (2 * LEAT_MAX_RANK)
+#define MOST_AXES     (2 * LEAT_MAX_RANK)
+#define MOST_OPERANDS 8
 
 typedef struct equation {
-    char in[2][MOST_AXES + 1], out[MOST_AXES + 1];
+    char in[MOST_OPERANDS][MOST_AXES + 1], out[MOST_AXES + 1];
     int operands;
     bool has_out;
 } equation;
@@ -121,8 +186,6 @@ static bool read_equation(equation *e, const char *text, int operands, const int
     for (int i = 0; i < operands; ++i) {
         at = at ? read_axes(at, e->in[i], ranks[i]) : NULL;
         if (!at || (int)strlen(e->in[i]) != ranks[i]) return false;
-        for (const char *c = e->in[i]; *c; ++c)
-            if (strchr(c + 1, *c)) return false; /* a diagonal */
         if (i + 1 < operands && *at++ != ',') return false;
     }
     if (strncmp(at, "->", 2) == 0) {
@@ -137,7 +200,8 @@ static bool read_equation(equation *e, const char *text, int operands, const int
     int count = 0;
     for (int name = '0'; name <= 'z'; ++name) {
         int times = 0;
-        for (int i = 0; i < operands; ++i) times += strchr(e->in[i], name) != NULL;
+        for (int i = 0; i < operands; ++i)
+            for (const char *c = e->in[i]; *c; ++c) times += *c == name;
         if (times == 1 && count < MOST_AXES) e->out[count++] = (char)name;
     }
     return *at == '\0';
@@ -181,37 +245,92 @@ static leati_value argument_at(const leati_operands *o, size_t index) {
     return value;
 }
 
+/* Takes the diagonal of two axes of the same name, until no name occurs twice. */
+static leati_value without_twins(leati_operands *o, leati_value x, char *names) {
+    leati_graph *g = o->g;
+    for (int first = 0; names[first]; ++first) {
+        const char *twin = strchr(names + first + 1, names[first]);
+        if (!twin) continue;
+        const int second = (int)(twin - names);
+        const leati_desc desc = *leati_graph_desc(g, x);
+        const int64_t n = desc.shape[first];
+        leati_desc square = leati_desc_make(LEAT_F32, desc.rank, desc.shape);
+        for (int i = 0; i < desc.rank; ++i) square.shape[i] = i == first || i == second ? n : 1;
+        float *ones = n == desc.shape[second] ? leati_calloc((size_t)(n * n) + 1, sizeof *ones) : NULL;
+        if (!ones) return leati_operand_fail(o, LEAT_ESHAPE, "subscripts: axis %c has two lengths", *twin);
+        for (int64_t i = 0; i < n; ++i) ones[i * n + i] = 1;
+        leati_value kept = leati_mul(g, x, leati_graph_constant(g, &square, ones));
+        leati_free(ones);
+        x = leati_reduce_of(g, LEATI_REDUCE_SUM, kept, UINT32_C(1) << second, false);
+        memmove(names + second, names + second + 1, strlen(names + second));
+        --first;
+    }
+    return x;
+}
+
+/* Lists the axes of two operands that the result or a later operand has. */
+static void keep_needed(const equation *e, int next, const char *left, char *out) {
+    const char *both[] = {left, e->in[next]};
+    int count = 0;
+    for (int k = 0; k < 2; ++k)
+        for (const char *c = both[k]; *c; ++c) {
+            bool needed = strchr(e->out, *c) != NULL;
+            for (int i = next + 1; i < e->operands; ++i) needed = needed || strchr(e->in[i], *c);
+            if (!needed || memchr(out, *c, (size_t)count) || count == MOST_AXES) continue;
+            out[count++] = *c;
+        }
+    out[count] = '\0';
+}
+
+/* Multiplies the operands from left to right. */
+static leati_value sum_of_products(leati_operands *o, equation *e, leati_value *x) {
+    leati_graph *g = o->g;
+    char left[MOST_AXES + 1], out[MOST_AXES + 1], full[3 * MOST_AXES + 8];
+    leati_value y = x[0];
+    snprintf(left, sizeof left, "%s", e->in[0]);
+    for (int i = 1; i < e->operands; ++i) {
+        keep_needed(e, i, left, out);
+        if (i == e->operands - 1) snprintf(out, sizeof out, "%s", e->out);
+        y = without_lone_axes(g, y, left, e->in[i], out);
+        x[i] = without_lone_axes(g, x[i], e->in[i], left, out);
+        snprintf(full, sizeof full, "%s,%s->%s", left, e->in[i], out);
+        if (strlen(out) > LEAT_MAX_RANK)
+            return leati_operand_fail(o, LEAT_ENOTSUP,
+                                      "subscripts: a product of two operands has more than %d axes",
+                                      LEAT_MAX_RANK);
+        y = leati_einsum(g, full, y, x[i]);
+        snprintf(left, sizeof left, "%s", out);
+    }
+    return y;
+}
+
 static void lower_einsum(leati_operands *o) {
     leati_graph *g = o->g;
-    size_t count = json_array_size(o->args);
-    leati_value x[2] = {LEATI_NONE, LEATI_NONE};
-    int ranks[2] = {0, 0};
+    const size_t count = json_array_size(o->args);
+    leati_value x[MOST_OPERANDS];
+    int ranks[MOST_OPERANDS] = {0};
     const char *text = json_string_value(json_object_get(o->options, "subscripts"));
     equation e;
-    for (size_t i = 0; i < count && i < 2; ++i) {
+    for (size_t i = 0; i < count && i < MOST_OPERANDS; ++i) {
         x[i] = argument_at(o, i);
         ranks[i] = leati_graph_desc(g, x[i])->rank;
     }
-    if (!text || count < 1 || count > 2 || !read_equation(&e, text, (int)count, ranks)) {
+    if (!text || count < 1 || count > MOST_OPERANDS || !read_equation(&e, text, (int)count, ranks)) {
         o->outputs[0] =
             leati_operand_fail(o, LEAT_ENOTSUP,
-                               "subscripts: expected an equation for one or two tensors, in which "
-                               "no tensor has an axis twice, received '%.64s'",
-                               text ? text : "");
+                               "subscripts: expected an equation for 1 to %d tensors, received '%.64s'",
+                               MOST_OPERANDS, text ? text : "");
         return;
     }
-    for (size_t i = 0; i < count; ++i)
-        x[i] = without_lone_axes(g, x[i], e.in[i], count == 2 ? e.in[1 - i] : "", e.out);
-    if (count == 1) {
-        o->outputs[0] =
-            strlen(e.in[0]) == strlen(e.out)
-                ? permuted(g, x[0], e.in[0], e.out)
-                : leati_operand_fail(o, LEAT_EINVAL, "subscripts: the result has an unknown axis");
+    for (size_t i = 0; i < count; ++i) x[i] = without_twins(o, x[i], e.in[i]);
+    if (count > 1) {
+        o->outputs[0] = sum_of_products(o, &e, x);
         return;
     }
-    char full[3 * MOST_AXES + 8];
-    snprintf(full, sizeof full, "%s,%s->%s", e.in[0], e.in[1], e.out);
-    o->outputs[0] = leati_einsum(g, full, x[0], x[1]);
+    x[0] = without_lone_axes(g, x[0], e.in[0], "", e.out);
+    o->outputs[0] = strlen(e.in[0]) == strlen(e.out)
+                        ? permuted(g, x[0], e.in[0], e.out)
+                        : leati_operand_fail(o, LEAT_EINVAL, "subscripts: the result has an unknown axis");
 }
 
 /* Sums the products over the last n axes of x1 and the first n axes of x2, or over two lists of axes. */
@@ -314,6 +433,9 @@ static void lower_attention(leati_operands *o) {
 const leati_operation leati_product_operations[] = {
     {"Matmul", "ops.numpy", "x1 x2", lower_matmul, 0},
     {"Dot", "ops.numpy", "x1 x2", lower_dot, 0},
+    {"Inner", "ops.numpy", "x1 x2", lower_inner, 0},
+    {"Cross", "ops.numpy", "x1 x2 axisa axisb axisc axis", lower_cross, 0},
+    {"CDist", "ops.math", "x y", lower_cdist, 0},
     {"Einsum", "ops.numpy", "subscripts", lower_einsum, 0},
     {"Tensordot", "ops.numpy", "x1 x2 axes", lower_tensordot, 0},
     {"DotProductAttention", "ops.nn",

@@ -20,10 +20,12 @@ static reduction reduction_of(const leati_operands *o) {
 
 static void lower_reduction(leati_operands *o) {
     reduction r = reduction_of(o);
-    if (leati_operand_json(o, "initial"))
-        o->outputs[0] = leati_operand_fail(o, LEAT_ENOTSUP, "initial: expected None");
-    else
-        o->outputs[0] = leati_reduce_of(o->g, (leati_reduce)o->operation->detail, r.x, r.axes, r.keep_dims);
+    const leati_reduce kind = (leati_reduce)o->operation->detail;
+    double initial;
+    o->outputs[0] = leati_reduce_of(o->g, kind, r.x, r.axes, r.keep_dims);
+    if (leati_operand_number(o, "initial", &initial))
+        o->outputs[0] = leati_binary_of(o->g, kind == LEATI_REDUCE_MAX ? LEATI_MAX : LEATI_MIN, o->outputs[0],
+                                        leati_scalar(o->g, (float)initial));
 }
 
 /* Returns the tensor without the reduced axes, which have length 1. */
@@ -97,42 +99,52 @@ static void lower_logsumexp(leati_operands *o) {
     o->outputs[0] = without_axes(g, leati_add(g, leati_function_of(g, sum, LEATI_FN_LOG), most), &r);
 }
 
-/* Computes the norm of vectors: of order 1, 2 (the default) or infinity. */
-static void lower_norm(leati_operands *o) {
-    leati_graph *g = o->g;
-    reduction r = reduction_of(o);
-    double order = 2;
-    const char *text = leati_operand_text(o, "ord", "");
-    bool number = leati_operand_number(o, "ord", &order);
-    bool flat = (r.axes & (r.axes - 1)) == 0;
-    if (strcmp(text, "euclidean") != 0 && strcmp(text, "fro") != 0 && text[0]) order = 0;
-    if (order == 2 && (!number || flat)) {
-        leati_value squares = leati_function_of(g, r.x, LEATI_FN_SQUARE);
-        leati_value sum = leati_reduce_of(g, LEATI_REDUCE_SUM, squares, r.axes, r.keep_dims);
-        o->outputs[0] = leati_function_of(g, sum, LEATI_FN_SQRT);
-    } else if (flat && (order == 1 || order == (double)INFINITY)) {
-        leati_reduce kind = order == 1 ? LEATI_REDUCE_SUM : LEATI_REDUCE_MAX;
-        leati_value sizes = leati_function_of(g, r.x, LEATI_FN_ABS);
-        o->outputs[0] = leati_reduce_of(g, kind, sizes, r.axes, r.keep_dims);
-    } else {
-        o->outputs[0] =
-            leati_operand_fail(o, LEAT_ENOTSUP, "ord: expected None, 2, or 1 or inf for one axis");
+leati_value leati_operation_norm(leati_graph *g, leati_value x, uint32_t axes, bool keeps, double order) {
+    if (order == 2) {
+        leati_value squares = leati_function_of(g, x, LEATI_FN_SQUARE);
+        return leati_function_of(g, leati_reduce_of(g, LEATI_REDUCE_SUM, squares, axes, keeps),
+                                 LEATI_FN_SQRT);
     }
+    leati_value sizes = leati_function_of(g, x, LEATI_FN_ABS);
+    if (order == 1) return leati_reduce_of(g, LEATI_REDUCE_SUM, sizes, axes, keeps);
+    if (order == (double)INFINITY) return leati_reduce_of(g, LEATI_REDUCE_MAX, sizes, axes, keeps);
+    const leati_eltwise power = {.function = LEATI_FN_POW, .a = (float)order};
+    const leati_eltwise root = {.function = LEATI_FN_POW, .a = (float)(1 / order)};
+    sizes = leati_eltwise_of(g, sizes, power);
+    return leati_eltwise_of(g, leati_reduce_of(g, LEATI_REDUCE_SUM, sizes, axes, keeps), root);
 }
 
-/* Multiplies the elements along one axis. */
+/* Computes the norm of vectors, of any order above 0, or Frobenius's norm of matrices. */
+static void lower_norm(leati_operands *o) {
+    reduction r = reduction_of(o);
+    double order = 2;
+    const bool number = leati_operand_number(o, "ord", &order), flat = (r.axes & (r.axes - 1)) == 0;
+    const char *text = number ? "" : leati_operand_text(o, "ord", "");
+    if (text[0] && strcmp(text, "euclidean") != 0 && strcmp(text, "fro") != 0) order = 0;
+    if (!(order > 0) || (!flat && (number || order != 2)))
+        o->outputs[0] = leati_operand_fail(o, LEAT_ENOTSUP,
+                                           "ord: expected a number above 0 or inf for one axis, or None");
+    else
+        o->outputs[0] = leati_operation_norm(o->g, r.x, r.axes, r.keep_dims, order);
+}
+
+/* Multiplies the elements of some axes, one axis after the other. */
 static void lower_product(leati_operands *o) {
     reduction r = reduction_of(o);
     const leati_desc desc = *leati_graph_desc(o->g, r.x);
-    int axis = 0;
-    while (axis < desc.rank && !(r.axes >> axis & 1u)) ++axis;
-    if (r.axes != UINT32_C(1) << axis || axis == desc.rank || desc.shape[axis] < 1 || desc.shape[axis] > 64) {
-        o->outputs[0] = leati_operand_fail(o, LEAT_ENOTSUP, "expected one axis of 1 to 64 elements");
-        return;
+    leati_value product = r.x;
+    for (int axis = 0; axis < desc.rank; ++axis) {
+        if (!(r.axes >> axis & 1u)) continue;
+        if (desc.shape[axis] < 1 || desc.shape[axis] > 64 || axis == 0) {
+            o->outputs[0] =
+                leati_operand_fail(o, LEAT_ENOTSUP, "expected axes of 1 to 64 elements, and not the batch");
+            return;
+        }
+        leati_value whole = product;
+        product = leati_slice_axis(o->g, whole, axis, 0, 1);
+        for (int64_t i = 1; i < desc.shape[axis]; ++i)
+            product = leati_mul(o->g, product, leati_slice_axis(o->g, whole, axis, i, 1));
     }
-    leati_value product = leati_slice_axis(o->g, r.x, axis, 0, 1);
-    for (int64_t i = 1; i < desc.shape[axis]; ++i)
-        product = leati_mul(o->g, product, leati_slice_axis(o->g, r.x, axis, i, 1));
     o->outputs[0] = without_axes(o->g, product, &r);
 }
 

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Functions of keras.ops that choose between values: by conditions, without NaN, by the bin of a number.  Room: nn. */
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "nn/layers/operations/operations.h"
+
+static const double pi = 3.14159265358979323846;
+
+static leati_value is_nan(leati_graph *g, leati_value x) {
+    return leati_linear(g, leati_binary_of(g, LEATI_EQUAL, x, x), -1, 1);
+}
+
+/* ---- NaN ---- */
+
+static void lower_nan_to_num(leati_operands *o) {
+    leati_graph *g = o->g;
+    leati_value x = leati_operand(o, "x");
+    double nan = 0, highest = (double)FLT_MAX, lowest = -(double)FLT_MAX;
+    (void)leati_operand_number(o, "nan", &nan);
+    (void)leati_operand_number(o, "posinf", &highest);
+    (void)leati_operand_number(o, "neginf", &lowest);
+    leati_value above = leati_binary_of(g, LEATI_EQUAL, x, leati_scalar(g, INFINITY));
+    leati_value below = leati_binary_of(g, LEATI_EQUAL, x, leati_scalar(g, -INFINITY));
+    x = leati_operation_select(o, is_nan(g, x), leati_scalar(g, (float)nan), x);
+    x = leati_operation_select(o, above, leati_scalar(g, (float)highest), x);
+    o->outputs[0] = leati_operation_select(o, below, leati_scalar(g, (float)lowest), x);
+}
+
+/* A function that ignores NaN: the same function of numbers in whose place NaN is `fill`. */
+typedef struct without_nan {
+    const char *plain;
+    float fill;
+} without_nan;
+
+enum { SUM, PROD, MAX, MIN, CUMSUM, CUMPROD, ARGMAX, ARGMIN };
+
+static const without_nan plain_functions[] = {[SUM] = {"Sum", 0},
+                                              [PROD] = {"Prod", 1},
+                                              [MAX] = {"Max", -INFINITY},
+                                              [MIN] = {"Min", INFINITY},
+                                              [CUMSUM] = {"Cumsum", 0},
+                                              [CUMPROD] = {"Cumprod", 1},
+                                              [ARGMAX] = {"Argmax", -INFINITY},
+                                              [ARGMIN] = {"Argmin", INFINITY}};
+
+/* Lowers a function of the tensor x with the options of o. */
+static leati_value call_with(const leati_operands *o, const char *function, leati_value x) {
+    leati_value result = LEATI_INVALID;
+    json_t *args = json_pack("[{s:i}]", "input", 0);
+    leati_operands call = *o;
+    call.operation = leati_operation_find(function);
+    call.args = args;
+    call.kwargs = NULL;
+    call.inputs = &x;
+    call.input_count = 1;
+    call.outputs = &result;
+    call.operation->lower(&call);
+    json_decref(args);
+    return result;
+}
+
+static void lower_without_nan(leati_operands *o) {
+    const without_nan *f = &plain_functions[o->operation->detail];
+    leati_value x = leati_operand(o, "x");
+    x = leati_operation_select(o, is_nan(o->g, x), leati_scalar(o->g, f->fill), x);
+    o->outputs[0] = call_with(o, f->plain, x);
+}
+
+enum { MEAN, VARIANCE, DEVIATION };
+
+/* Computes moments of the numbers that are not NaN. */
+static void lower_moments_without_nan(leati_operands *o) {
+    leati_graph *g = o->g;
+    leati_value x = leati_operand(o, "x"), nan = is_nan(g, x), counts = leati_linear(g, nan, -1, 1);
+    const uint32_t axes = leati_operand_axes(o, "axis", leati_graph_desc(g, x)->rank);
+    const bool keeps = leati_operand_flag(o, "keepdims"), mean = o->operation->detail == MEAN;
+    x = leati_operation_select(o, nan, leati_scalar(g, 0), x);
+    leati_value y = leati_reduce_of(g, LEATI_REDUCE_SUM, x, axes, mean ? keeps : true);
+    y = leati_div(g, y, leati_reduce_of(g, LEATI_REDUCE_SUM, counts, axes, mean ? keeps : true));
+    if (!mean) {
+        leati_value squares = leati_function_of(g, leati_mul(g, leati_sub(g, x, y), counts), LEATI_FN_SQUARE);
+        y = leati_reduce_of(g, LEATI_REDUCE_SUM, squares, axes, keeps);
+        y = leati_div(g, y, leati_reduce_of(g, LEATI_REDUCE_SUM, counts, axes, keeps));
+    }
+    o->outputs[0] = o->operation->detail == DEVIATION ? leati_function_of(g, y, LEATI_FN_SQRT) : y;
+}
+
+/* Computes the larger or smaller operand, or the other one where one is NaN. */
+static void lower_extreme(leati_operands *o) {
+    leati_graph *g = o->g;
+    leati_value a = leati_operand(o, "x1"), b = leati_operand(o, "x2");
+    leati_value left = leati_operation_select(o, is_nan(g, a), b, a);
+    leati_value right = leati_operation_select(o, is_nan(g, b), a, b);
+    o->outputs[0] = leati_binary_of(g, o->operation->detail == MAX ? LEATI_MAX : LEATI_MIN, left, right);
+}
+
+/* ---- Conditions ---- */
+
+/* Takes the choice of the first condition that holds. */
+static void lower_select(leati_operands *o) {
+    leati_value conditions[LEATI_MAX_CONCAT], choices[LEATI_MAX_CONCAT];
+    int count = leati_operand_list(o, "condlist", conditions, LEATI_MAX_CONCAT);
+    if (leati_operand_list(o, "choicelist", choices, LEATI_MAX_CONCAT) != count) {
+        o->outputs[0] = leati_operand_fail(o, LEAT_EINVAL, "expected a choice for each condition");
+        return;
+    }
+    o->outputs[0] = leati_operand(o, "default");
+    for (int i = count - 1; i >= 0; --i) {
+        leati_value holds =
+            leati_linear(o->g, leati_binary_of(o->g, LEATI_EQUAL, conditions[i], leati_scalar(o->g, 0)), -1,
+                         1);
+        o->outputs[0] = leati_operation_select(o, holds, choices[i], o->outputs[0]);
+    }
+}
+
+/* Tells by 1 where two numbers are equal, or nearly so. */
+static void lower_isclose(leati_operands *o) {
+    leati_graph *g = o->g;
+    leati_value a = leati_operand(o, "x1"), b = leati_operand(o, "x2");
+    double relative = 1e-5, absolute = 1e-8;
+    (void)leati_operand_number(o, "rtol", &relative);
+    (void)leati_operand_number(o, "atol", &absolute);
+    leati_value distance = leati_function_of(g, leati_sub(g, a, b), LEATI_FN_ABS);
+    leati_value most =
+        leati_linear(g, leati_function_of(g, b, LEATI_FN_ABS), (float)relative, (float)absolute);
+    leati_value close = leati_binary_of(g, LEATI_MAX, leati_binary_of(g, LEATI_GREATER_EQUAL, most, distance),
+                                        leati_binary_of(g, LEATI_EQUAL, a, b));
+    if (leati_operand_flag(o, "equal_nan"))
+        close = leati_binary_of(g, LEATI_MAX, close, leati_mul(g, is_nan(g, a), is_nan(g, b)));
+    o->outputs[0] = close;
+}
+
+/* ---- Comparisons with all elements of a constant ---- */
+
+enum { IS_IN, AT_LEAST, ABOVE };
+
+/* Reduces the comparisons of each element of x with the elements of the vector or list `with`. */
+static leati_value compare_all(leati_operands *o, leati_value x, leati_value with, int kind) {
+    leati_graph *g = o->g;
+    const leati_desc desc = *leati_graph_desc(g, x), list = *leati_graph_desc(g, with);
+    const int64_t count = leati_desc_count(&list);
+    if (desc.rank >= LEAT_MAX_RANK || count < 1)
+        return leati_operand_fail(o, LEAT_ENOTSUP, "expected at most %d axes, and a list that is not empty",
+                                  LEAT_MAX_RANK - 1);
+    x = leati_expand_last(g, x);
+    with = leati_reshape(g, with, 1, &count);
+    leati_value each = kind == IS_IN
+                           ? leati_binary_of(g, LEATI_EQUAL, x, with)
+                           : leati_binary_of(g, kind == ABOVE ? LEATI_GREATER : LEATI_GREATER_EQUAL, x, with);
+    return leati_reduce_last(g, kind == IS_IN ? LEATI_REDUCE_MAX : LEATI_REDUCE_SUM, each, false);
+}
+
+/* Returns an argument that has to be a constant. */
+static leati_value constant_operand(const leati_operands *o, const char *name) {
+    const json_t *value = leati_operand_json(o, name);
+    if (json_is_object(value) && json_object_get(value, "input"))
+        return leati_operand_fail(o, LEAT_ENOTSUP, "%s: expected a constant, received a tensor", name);
+    return leati_operand(o, name);
+}
+
+static void lower_isin(leati_operands *o) {
+    leati_value y = compare_all(o, leati_operand(o, "x1"), constant_operand(o, "x2"), IS_IN);
+    o->outputs[0] = leati_operand_flag(o, "invert") ? leati_linear(o->g, y, -1, 1) : y;
+}
+
+/* Counts the bins that begin at x or below. */
+static void lower_digitize(leati_operands *o) {
+    o->outputs[0] = compare_all(o, leati_operand(o, "x"), constant_operand(o, "bins"), AT_LEAST);
+}
+
+static void lower_searchsorted(leati_operands *o) {
+    const bool right = strcmp(leati_operand_text(o, "side", "left"), "right") == 0;
+    leati_value list = constant_operand(o, "sorted_sequence");
+    o->outputs[0] = leati_graph_desc(o->g, list)->rank == 1
+                        ? compare_all(o, leati_operand(o, "values"), list, right ? AT_LEAST : ABOVE)
+                        : leati_operand_fail(o, LEAT_ENOTSUP, "sorted_sequence: expected one axis");
+}
+
+/* ---- Single numbers ---- */
+
+/* Tells by 1 where a number is negative; -0 is. */
+static void lower_signbit(leati_operands *o) {
+    leati_graph *g = o->g;
+    leati_value x = leati_operand(o, "x"), zero = leati_scalar(g, 0);
+    const leati_eltwise inverse = {.function = LEATI_FN_POW, .a = -1};
+    o->outputs[0] = leati_binary_of(g, LEATI_MAX, leati_binary_of(g, LEATI_GREATER, zero, x),
+                                    leati_binary_of(g, LEATI_GREATER, zero, leati_eltwise_of(g, x, inverse)));
+}
+
+/* sin(pi x) / (pi x), and 1 at 0 */
+static void lower_sinc(leati_operands *o) {
+    leati_graph *g = o->g;
+    leati_value x = leati_linear(g, leati_operand(o, "x"), (float)pi, 0);
+    leati_value zero = leati_binary_of(g, LEATI_EQUAL, x, leati_scalar(g, 0));
+    leati_value y = leati_div(g, leati_function_of(g, x, LEATI_FN_SIN), leati_add(g, x, zero));
+    o->outputs[0] = leati_add(g, y, zero);
+}
+
+enum { ZEROS, ONES, ANGLE };
+
+/* Functions of complex numbers, of real ones. */
+static void lower_real(leati_operands *o) {
+    leati_graph *g = o->g;
+    leati_value x = leati_operand(o, "x");
+    const leati_desc desc = *leati_graph_desc(g, x);
+    if (o->operation->detail == ANGLE)
+        o->outputs[0] =
+            leati_linear(g, leati_binary_of(g, LEATI_GREATER, leati_scalar(g, 0), x), (float)pi, 0);
+    else
+        o->outputs[0] = leati_full(g, desc.rank, desc.shape, o->operation->detail == ONES);
+}
+
+/* Limits numbers by those of an integer type, and truncates them; other types do not change them. */
+static void lower_saturate(leati_operands *o) {
+    static const struct {
+        const char *name;
+        float lowest, highest;
+    } types[] = {{"int8", -128, 127},          {"uint8", 0, 255},
+                 {"int16", -32768, 32767},     {"uint16", 0, 65535},
+                 {"int32", -0x1p31f, 0x1p31f}, {"uint32", 0, 0x1p32f},
+                 {"int64", -0x1p62f, 0x1p62f}};
+    const char *dtype = leati_operand_text(o, "dtype", "float32");
+    leati_value x = leati_operand(o, "x");
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; ++i)
+        if (strcmp(types[i].name, dtype) == 0)
+            x = leati_cast(o->g,
+                           leati_cast(o->g, leati_clip(o->g, x, types[i].lowest, types[i].highest), LEAT_I64,
+                                      1),
+                           LEAT_F32, 1);
+    o->outputs[0] = x;
+}
+
+/* ---- Pairs ---- */
+
+enum { FMOD, LOGADDEXP2, LDEXP };
+
+static void lower_pair(leati_operands *o) {
+    leati_graph *g = o->g;
+    const float ln2 = 0.69314718055994531f;
+    leati_value a = leati_operand(o, "x1"), b = leati_operand(o, "x2");
+    if (o->operation->detail == FMOD) { /* the quotient has no gradient */
+        leati_value quotient = leati_cast(g, leati_cast(g, leati_div(g, a, b), LEAT_I64, 1), LEAT_F32, 1);
+        o->outputs[0] = leati_sub(g, a, leati_mul(g, quotient, b));
+    } else if (o->operation->detail == LOGADDEXP2) {
+        leati_value rest = leati_linear(g, leati_sub(g, a, b), ln2, 0);
+        rest = leati_linear(g, leati_function_of(g, rest, LEATI_FN_SOFTPLUS), 1 / ln2, 0);
+        o->outputs[0] = leati_add(g, b, rest);
+    } else {
+        o->outputs[0] = leati_mul(g, a, leati_function_of(g, leati_linear(g, b, ln2, 0), LEATI_FN_EXP));
+    }
+}
+
+/* The largest element of an axis less the smallest one. */
+static void lower_ptp(leati_operands *o) {
+    leati_value x = leati_operand(o, "x");
+    const uint32_t axes = leati_operand_axes(o, "axis", leati_graph_desc(o->g, x)->rank);
+    const bool keeps = leati_operand_flag(o, "keepdims");
+    o->outputs[0] = leati_sub(o->g, leati_reduce_of(o->g, LEATI_REDUCE_MAX, x, axes, keeps),
+                              leati_reduce_of(o->g, LEATI_REDUCE_MIN, x, axes, keeps));
+}
+
+/* The integral by trapezoids with equal distances. */
+static void lower_trapezoid(leati_operands *o) {
+    leati_graph *g = o->g;
+    leati_value y = leati_operand(o, "y");
+    const leati_desc desc = *leati_graph_desc(g, y);
+    int axis = leati_operand_axis(o, "axis", desc.rank, -1);
+    double dx = 1;
+    (void)leati_operand_number(o, "dx", &dx);
+    if (axis < 0 || leati_operand_json(o, "x") || desc.shape[axis] < 1) {
+        o->outputs[0] = leati_operand_fail(o, LEAT_ENOTSUP, "expected an axis, and dx instead of x");
+        return;
+    }
+    const uint32_t axes = UINT32_C(1) << axis;
+    leati_value all = leati_reduce_of(g, LEATI_REDUCE_SUM, y, axes, false);
+    leati_value ends = leati_add(g, leati_slice_axis(g, y, axis, 0, 1),
+                                 leati_slice_axis(g, y, axis, desc.shape[axis] - 1, 1));
+    ends = leati_reduce_of(g, LEATI_REDUCE_SUM, ends, axes, false);
+    o->outputs[0] = leati_linear(g, leati_sub(g, all, leati_linear(g, ends, 0.5f, 0)), (float)dx, 0);
+}
+
+/* Computes `num` numbers from start to stop along a new axis. */
+static void lower_linspace(leati_operands *o) {
+    leati_graph *g = o->g;
+    leati_value from = leati_operand(o, "start"), to = leati_operand(o, "stop"), parts[LEATI_MAX_CONCAT];
+    const int64_t count = leati_operand_int(o, "num", 50);
+    leati_desc desc = *leati_graph_desc(g, leati_add(g, from, to));
+    int axis = desc.rank < LEAT_MAX_RANK ? leati_operand_axis(o, "axis", desc.rank + 1, 0) : -1;
+    if (axis < 0 || count < 1 || count > LEATI_MAX_CONCAT || leati_operand_flag(o, "retstep")) {
+        o->outputs[0] =
+            leati_operand_fail(o, LEAT_ENOTSUP, "expected 1 to %d numbers, and no retstep", LEATI_MAX_CONCAT);
+        return;
+    }
+    const json_t *endpoint = leati_operand_json(o, "endpoint");
+    const int64_t steps = json_is_false(endpoint) ? count : count > 1 ? count - 1 : 1;
+    for (int i = desc.rank++; i > axis; --i) desc.shape[i] = desc.shape[i - 1];
+    desc.shape[axis] = 1;
+    for (int64_t i = 0; i < count; ++i) {
+        const float share = (float)((double)i / (double)steps);
+        leati_value y = leati_add(g, leati_linear(g, from, 1 - share, 0), leati_linear(g, to, share, 0));
+        parts[i] = leati_reshape(g, y, desc.rank, desc.shape);
+    }
+    o->outputs[0] = count > 1 ? leati_concat(g, (int)count, parts, axis) : parts[0];
+}
+
+#define NUMPY "ops.numpy"
+
+const leati_operation leati_choice_operations[] = {
+    {"NanToNum", NUMPY, "x nan posinf neginf", lower_nan_to_num, 0},
+    {"Nansum", NUMPY, "x axis keepdims", lower_without_nan, SUM},
+    {"Nanprod", NUMPY, "x axis keepdims", lower_without_nan, PROD},
+    {"Nanmax", NUMPY, "x axis keepdims", lower_without_nan, MAX},
+    {"Nanmin", NUMPY, "x axis keepdims", lower_without_nan, MIN},
+    {"Nancumsum", NUMPY, "x axis dtype", lower_without_nan, CUMSUM},
+    {"Nancumprod", NUMPY, "x axis dtype", lower_without_nan, CUMPROD},
+    {"Nanargmax", NUMPY, "x axis keepdims", lower_without_nan, ARGMAX},
+    {"Nanargmin", NUMPY, "x axis keepdims", lower_without_nan, ARGMIN},
+    {"Nanmean", NUMPY, "x axis keepdims", lower_moments_without_nan, MEAN},
+    {"Nanvar", NUMPY, "x axis keepdims", lower_moments_without_nan, VARIANCE},
+    {"Nanstd", NUMPY, "x axis keepdims", lower_moments_without_nan, DEVIATION},
+    {"Fmax", NUMPY, "x1 x2", lower_extreme, MAX},
+    {"Fmin", NUMPY, "x1 x2", lower_extreme, MIN},
+    {"Select", NUMPY, "condlist choicelist default", lower_select, 0},
+    {"Isclose", NUMPY, "x1 x2 rtol atol equal_nan", lower_isclose, 0},
+    {"IsIn", NUMPY, "x1 x2 assume_unique invert", lower_isin, 0},
+    {"Digitize", NUMPY, "x bins", lower_digitize, 0},
+    {"SearchSorted", NUMPY, "sorted_sequence values side", lower_searchsorted, 0},
+    {"Signbit", NUMPY, "x", lower_signbit, 0},
+    {"Sinc", NUMPY, "x", lower_sinc, 0},
+    {"Imag", NUMPY, "x", lower_real, ZEROS},
+    {"EmptyLike", NUMPY, "x dtype", lower_real, ZEROS},
+    {"Isreal", NUMPY, "x", lower_real, ONES},
+    {"Angle", NUMPY, "x", lower_real, ANGLE},
+    {"SaturateCast", "ops.core", "x dtype", lower_saturate, 0},
+    {"Fmod", NUMPY, "x1 x2", lower_pair, FMOD},
+    {"Logaddexp2", NUMPY, "x1 x2", lower_pair, LOGADDEXP2},
+    {"Ldexp", NUMPY, "x1 x2", lower_pair, LDEXP},
+    {"Ptp", NUMPY, "x axis keepdims", lower_ptp, 0},
+    {"Trapezoid", NUMPY, "y x dx axis", lower_trapezoid, 0},
+    {"Linspace", NUMPY, "start stop num endpoint retstep dtype axis", lower_linspace, 0},
+    {.name = NULL},
+};

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Functions of keras.ops.nn for distributions: normalizations, crossentropies, classes; quantiles of the normal
+ * distribution.  Room: nn. */
+#include <math.h>
+
+#include "base/memory.h"
+#include "engine/graph/callee.h"
+#include "nn/layers/operations/operations.h"
+
+/* ---- Normalizations ---- */
+
+static leati_value inverse_root(leati_graph *g, leati_value variance, double epsilon) {
+    const leati_eltwise power = {.function = LEATI_FN_POW, .a = -0.5f};
+    return leati_eltwise_of(g, leati_linear(g, variance, 1, (float)epsilon), power);
+}
+
+/* Returns a vector, or a tensor of the axes from `axis` on, in a shape that broadcasts to x. */
+static leati_value along(const leati_operands *o, const char *name, const leati_desc *x, int axis) {
+    leati_value value = leati_operand(o, name);
+    const leati_desc own = *leati_graph_desc(o->g, value);
+    int64_t dims[LEAT_MAX_RANK];
+    if (own.rank != 1) return value;
+    for (int i = 0; i < x->rank; ++i) dims[i] = i == axis ? own.shape[0] : 1;
+    return leati_reshape(o->g, value, x->rank, dims);
+}
+
+/* (x - mean) / sqrt(variance + epsilon) scale + offset with given moments */
+static void lower_batch_norm(leati_operands *o) {
+    leati_graph *g = o->g;
+    leati_value x = leati_operand(o, "x");
+    const leati_desc desc = *leati_graph_desc(g, x);
+    const int axis = leati_operand_axis(o, "axis", desc.rank, -1);
+    double epsilon = 1e-3;
+    (void)leati_operand_number(o, "epsilon", &epsilon);
+    if (axis < 0) return;
+    x = leati_mul(g, leati_sub(g, x, along(o, "mean", &desc, axis)),
+                  inverse_root(g, along(o, "variance", &desc, axis), epsilon));
+    if (leati_operand_json(o, "scale")) x = leati_mul(g, x, along(o, "scale", &desc, axis));
+    if (leati_operand_json(o, "offset")) x = leati_add(g, x, along(o, "offset", &desc, axis));
+    o->outputs[0] = x;
+}
+
+/* Normalizes by the moments over axes; gamma and beta have these axes. */
+static void lower_layer_norm(leati_operands *o) {
+    leati_graph *g = o->g;
+    leati_value x = leati_operand(o, "x");
+    const leati_desc desc = *leati_graph_desc(g, x);
+    double epsilon = 1e-7;
+    (void)leati_operand_number(o, "epsilon", &epsilon);
+    const uint32_t axes = leati_operand_json(o, "axis") ? leati_operand_axes(o, "axis", desc.rank)
+                                                        : UINT32_C(1) << (desc.rank - 1);
+    int64_t dims[LEAT_MAX_RANK];
+    for (int i = 0; i < desc.rank; ++i) dims[i] = axes >> i & 1u ? desc.shape[i] : 1;
+    leati_value centered = leati_sub(g, x, leati_reduce_of(g, LEATI_REDUCE_MEAN, x, axes, true));
+    leati_value variance =
+        leati_reduce_of(g, LEATI_REDUCE_MEAN, leati_function_of(g, centered, LEATI_FN_SQUARE), axes, true);
+    const bool scales = leati_operand_flag(o, "rms_scaling");
+    x = leati_mul(g, scales ? x : centered, inverse_root(g, variance, epsilon));
+    if (leati_operand_json(o, "gamma"))
+        x = leati_mul(g, x, leati_reshape(g, leati_operand(o, "gamma"), desc.rank, dims));
+    if (!scales && leati_operand_json(o, "beta"))
+        x = leati_add(g, x, leati_reshape(g, leati_operand(o, "beta"), desc.rank, dims));
+    o->outputs[0] = x;
+}
+
+/* ---- Crossentropies, one number for each distribution ---- */
+
+static leati_value log_of_clipped(leati_graph *g, leati_value x) {
+    return leati_function_of(g, leati_clip(g, x, LEATI_EPSILON, 1 - LEATI_EPSILON), LEATI_FN_LOG);
+}
+
+static void lower_binary_crossentropy(leati_operands *o) {
+    leati_graph *g = o->g;
+    leati_value target = leati_operand(o, "target"), x = leati_operand(o, "output");
+    if (leati_operand_flag(o, "from_logits")) {
+        o->outputs[0] = leati_sub(g, leati_function_of(g, x, LEATI_FN_SOFTPLUS), leati_mul(g, x, target));
+        return;
+    }
+    leati_value is = leati_mul(g, target, log_of_clipped(g, x));
+    x = leati_linear(g, leati_clip(g, x, LEATI_EPSILON, 1 - LEATI_EPSILON), -1, 1);
+    leati_value is_not = leati_mul(g, leati_linear(g, target, -1, 1), leati_function_of(g, x, LEATI_FN_LOG));
+    o->outputs[0] = leati_linear(g, leati_add(g, is, is_not), -1, 0);
+}
+
+enum { SHARES, CLASSES };
+
+/* Returns one-hot rows of classes along an axis of a tensor of that rank. */
+static leati_value rows_of_classes(leati_graph *g, leati_value classes, int64_t depth, int rank, int axis) {
+    int32_t perm[LEAT_MAX_RANK];
+    leati_value y = leati_one_hot(g, leati_cast(g, classes, LEAT_I32, 1), depth);
+    for (int i = 0; i < rank; ++i) perm[i] = i == axis ? rank - 1 : i < axis ? i : i - 1;
+    return axis == rank - 1 ? y : leati_transpose(g, y, perm);
+}
+
+static void lower_crossentropy(leati_operands *o) {
+    leati_graph *g = o->g;
+    leati_value target = leati_operand(o, "target"), x = leati_operand(o, "output");
+    const leati_desc desc = *leati_graph_desc(g, x);
+    const int axis = leati_operand_axis(o, "axis", desc.rank, -1);
+    const bool classes = o->operation->detail == CLASSES;
+    if (axis < 0) return;
+    const uint32_t axes = UINT32_C(1) << axis;
+    if (classes) target = rows_of_classes(g, target, desc.shape[axis], desc.rank, axis);
+    if (leati_operand_flag(o, "from_logits")) {
+        x = leati_log_softmax(g, x, axis);
+    } else if (classes) { /* Keras's logarithms are logits again */
+        x = leati_log_softmax(g, log_of_clipped(g, x), axis);
+    } else {
+        x = log_of_clipped(g, leati_div(g, x, leati_reduce_of(g, LEATI_REDUCE_SUM, x, axes, true)));
+    }
+    leati_value sum = leati_reduce_of(g, LEATI_REDUCE_SUM, leati_mul(g, target, x), axes, false);
+    o->outputs[0] = leati_linear(g, sum, -1, 0);
+}
+
+/* ---- Classes ---- */
+
+/* Marks the classes that occur. */
+static void lower_multi_hot(leati_operands *o) {
+    leati_graph *g = o->g;
+    leati_value x = leati_operand(o, "inputs");
+    const int rank = leati_graph_desc(g, x)->rank + 1;
+    const int64_t depth = leati_operand_int(o, "num_classes", 0);
+    const int axis = rank <= LEAT_MAX_RANK ? leati_operand_axis(o, "axis", rank, -1) : -1;
+    if (axis < 0 || depth < 1 || rank < 3) {
+        o->outputs[0] =
+            leati_operand_fail(o, LEAT_ENOTSUP, "expected num_classes, and a list for each sample");
+        return;
+    }
+    leati_value y = rows_of_classes(g, x, depth, rank, axis);
+    o->outputs[0] = leati_reduce_of(g, LEATI_REDUCE_MAX, y, 2u, false);
+}
+
+static void lower_in_top_k(leati_operands *o) {
+    leati_value targets = leati_cast(o->g, leati_operand(o, "targets"), LEAT_I32, 1);
+    o->outputs[0] =
+        leati_in_top_k(o->g, leati_operand(o, "predictions"), targets, leati_operand_int(o, "k", 1));
+}
+
+/* ---- The inverse of the error function ---- */
+
+static leat_status infer_like(const leati_callee *callee, int input_count, const leati_desc *inputs,
+                              leati_desc *outputs, leat_error *err) {
+    (void)callee, (void)input_count, (void)err;
+    outputs[0] = inputs[0];
+    return LEAT_OK;
+}
+
+/* Source: Winitzki's approximation, and four steps of Newton's method. */
+static double inverse_erf(double x) {
+    if (!(fabs(x) < 1)) return x == 1 ? INFINITY : x == -1 ? -INFINITY : NAN;
+    const double slope = 1.12837916709551257, a = 0.147, log_rest = log1p(-x * x);
+    const double half = 2 / (3.14159265358979323846 * a) + log_rest / 2;
+    double y = copysign(sqrt(sqrt(half * half - log_rest / a) - half), x);
+    for (int i = 0; i < 4; ++i) y -= (erf(y) - x) / (slope * exp(-y * y));
+    return y;
+}
+
+static leat_status erfinv_forward(const leati_callee *callee, const leati_callee_run *run, leat_error *err) {
+    const float *x = run->args[0];
+    float *y = run->results[0];
+    (void)callee, (void)err;
+    for (int64_t i = 0; i < leati_desc_count(&run->inputs[0]); ++i) y[i] = (float)inverse_erf((double)x[i]);
+    return LEAT_OK;
+}
+
+static leat_status erfinv_backward(const leati_callee *callee, const leati_callee_run *run, leat_error *err) {
+    const float *y = run->results[0], *dy = run->diff_results[0];
+    float *dx = run->diff_args[0];
+    (void)callee, (void)err;
+    for (int64_t i = 0; i < leati_desc_count(&run->inputs[0]); ++i)
+        dx[i] = (float)((double)dy[i] * 0.88622692545275801 * exp((double)y[i] * (double)y[i]));
+    return LEAT_OK;
+}
+
+static const leati_callee erfinv = {.output_count = 1,
+                                    .infer = infer_like,
+                                    .forward = erfinv_forward,
+                                    .backward = erfinv_backward};
+
+static void lower_erfinv(leati_operands *o) {
+    leati_value x = leati_operand(o, "x");
+    leati_graph_call(o->g, &erfinv, false, 0, 1, &x, o->outputs);
+}
+
+#define NN "ops.nn"
+
+const leati_operation leati_statistic_operations[] = {
+    {"BatchNorm", NN, "x mean variance offset scale axis epsilon", lower_batch_norm, 0},
+    {"LayerNorm", NN, "x gamma beta axis epsilon rms_scaling", lower_layer_norm, 0},
+    {"BinaryCrossentropy", NN, "target output from_logits", lower_binary_crossentropy, 0},
+    {"CategoricalCrossentropy", NN, "target output from_logits axis", lower_crossentropy, SHARES},
+    {"SparseCategoricalCrossentropy", NN, "target output from_logits axis", lower_crossentropy, CLASSES},
+    {"MultiHot", NN, "inputs num_classes axis dtype sparse", lower_multi_hot, 0},
+    {"InTopK", "ops.math", "targets predictions k", lower_in_top_k, 0},
+    {"Erfinv", "ops.math", "x", lower_erfinv, 0},
+    {.name = NULL},
+};
