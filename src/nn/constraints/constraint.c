@@ -10,8 +10,6 @@
 #include "engine/graph/build.h"
 #include "nn/config/object.h"
 
-#define EPSILON 1e-7f
-
 /* The keys of a constraint, with the defaults of Keras 2.3.1. */
 typedef struct descriptor {
     leati_constraint_kind kind;
@@ -175,7 +173,7 @@ static leati_value norms_of(const leati_constraint *constraint, leati_graph *gra
 
 /* w * desired / (epsilon + norms) */
 static leati_value rescale(leati_graph *graph, leati_value w, leati_value desired, leati_value norms) {
-    leati_value divisor = leati_linear(graph, norms, 1.0f, EPSILON);
+    leati_value divisor = leati_linear(graph, norms, 1.0f, LEATI_EPSILON);
     return leati_mul(graph, w, leati_div(graph, desired, divisor));
 }
 
@@ -188,7 +186,7 @@ leati_value leati_constraint_lower(const leati_constraint *constraint, leati_gra
     }
     leati_value norms = norms_of(constraint, graph, w);
     if (constraint->kind == LEATI_CONSTRAINT_UNIT_NORM) {
-        return leati_div(graph, w, leati_linear(graph, norms, 1.0f, EPSILON));
+        return leati_div(graph, w, leati_linear(graph, norms, 1.0f, LEATI_EPSILON));
     }
     float low = (float)constraint->min_value, high = (float)constraint->max_value;
     if (high < low) high = low; /* like Keras's clip */

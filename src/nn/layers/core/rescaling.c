@@ -160,8 +160,8 @@ static void lower_normalization(const leati_layer *layer, leati_lowering *loweri
         mean = leati_reshape(g, leati_layer_weight(layer, lowering, 0), shape.rank, dims);
         variance = leati_reshape(g, leati_layer_weight(layer, lowering, 1), shape.rank, dims);
     }
-    leati_value spread =
-        leati_binary_of(g, LEATI_MAX, leati_function_of(g, variance, LEATI_FN_SQRT), leati_scalar(g, 1e-7f));
+    leati_value spread = leati_binary_of(g, LEATI_MAX, leati_function_of(g, variance, LEATI_FN_SQRT),
+                                         leati_scalar(g, LEATI_EPSILON));
     outputs[0] =
         c->invert ? leati_add(g, leati_mul(g, x, spread), mean) : leati_div(g, leati_sub(g, x, mean), spread);
 }

@@ -204,7 +204,7 @@ static leati_value normalise_masked(const leati_layer *layer, leati_lowering *lo
     leati_value weighted = leati_mul(g, x, mask), statistics[3] = {LEATI_NONE};
     leati_value count = mask, sum = weighted;
     sum_both(c, lowering, &count, &sum);
-    count = leati_linear(g, count, 1.0f, 1e-7f);
+    count = leati_linear(g, count, 1.0f, LEATI_EPSILON);
     statistics[1] = leati_div(g, sum, count);
     leati_value square = leati_function_of(g, leati_sub(g, weighted, statistics[1]), LEATI_FN_SQUARE);
     square = leati_mul(g, square, mask);

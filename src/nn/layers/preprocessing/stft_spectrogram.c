@@ -208,14 +208,13 @@ static leati_value both_sides(leati_graph *g, leati_value power, int64_t bins) {
 }
 
 static leati_value result_of(const config *c, leati_graph *g, const leati_value *sides, int count) {
-    static const float epsilon = 1e-7f;
     if (count == 1) return sides[0];
     if (c->mode == MODE_STFT) return leati_concat(g, 2, sides, 1);
     if (c->mode == MODE_ANGLE) return leati_angle_of(g, sides[1], sides[0]);
     leati_value power = leati_add(g, leati_function_of(g, sides[0], LEATI_FN_SQUARE),
                                   leati_function_of(g, sides[1], LEATI_FN_SQUARE));
     if (c->mode == MODE_PSD) return both_sides(g, power, c->bins);
-    const leati_value least = leati_scalar(g, epsilon);
+    const leati_value least = leati_scalar(g, LEATI_EPSILON);
     leati_value y = leati_function_of(g, leati_binary_of(g, LEATI_MAX, power, least), LEATI_FN_SQRT);
     if (c->mode == MODE_MAGNITUDE) return y;
     return leati_function_of(g, leati_binary_of(g, LEATI_MAX, y, least), LEATI_FN_LOG);
