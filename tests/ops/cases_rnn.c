@@ -40,6 +40,22 @@
         .opaque = 8, .constant = 7u << 6, .gradient_tolerance = 5e-3                                         \
     }
 
+/* One step of one sample by an LSTM of u units, from a state, for a prediction. */
+#define STEP(name_, f, u, activation_, gate_)                                                                \
+    {                                                                                                        \
+        .name = name_, .op = LEATI_OP_RNN,                                                                   \
+        .attrs = {.rnn = {.activation = {LEATI_FN_##activation_, 1, 0, 0},                                   \
+                          .recurrent_activation = {LEATI_FN_##gate_, 0.2f, 0.5f, 0}}},                       \
+        .input_count = 6,                                                                                    \
+        .inputs = {OP_F32(1, 1, f),                                                                          \
+                   OP_FILLED(OP_UNIFORM, -0.2, 0.2, f, 4 * u),                                               \
+                   OP_FILLED(OP_UNIFORM, -0.2, 0.2, u, 4 * u),                                               \
+                   OP_F32(4 * u),                                                                            \
+                   OP_F32(1, u),                                                                             \
+                   OP_F32(1, u)},                                                                            \
+        .opaque = 8, .constant = 63                                                                          \
+    }
+
 /* One step of an LSTM; z has the sums of four gates. */
 #define CELL(name_, activation_, gate_, count_, ...)                                                         \
     {                                                                                                        \
@@ -76,14 +92,10 @@ const op_case cases_rnn[] = {
     FULL("gru with everything", LEATI_CELL_GRU, 3, OP_F32(9), OP_ABSENT),
     FULL("gru, reset after, with everything", LEATI_CELL_GRU_RESET_AFTER, 3, OP_F32(2, 9), OP_ABSENT),
     FULL("simple with everything", LEATI_CELL_SIMPLE, 1, OP_F32(3), OP_ABSENT),
-    {.name = "lstm of one step, for a prediction",
-     .op = LEATI_OP_RNN,
-     .attrs = {.rnn = {.activation = {LEATI_FN_TANH, 0, 0, 0},
-                       .recurrent_activation = {LEATI_FN_SIGMOID, 0, 0, 0}}},
-     .input_count = 6,
-     .inputs = {OP_F32(1, 1, 3), OP_F32(3, 20), OP_F32(5, 20), OP_F32(20), OP_F32(1, 5), OP_F32(1, 5)},
-     .opaque = 8,
-     .constant = 63},
+    STEP("lstm of one step, for a prediction", 3, 5, TANH, SIGMOID),
+    STEP("lstm of one step and 64 units", 8, 64, TANH, SIGMOID),
+    STEP("lstm of one step and 37 units", 5, 37, TANH, HARD_SIGMOID),
+    STEP("lstm of one step with other functions", 20, 50, SOFTSIGN, LINEAR),
     SIZED("lstm of 7 units, in several tiles", LEATI_CELL_LSTM, 4, OP_F32(28), 20, 13, 5, 7),
     SIZED("gru of 9 units, in several tiles", LEATI_CELL_GRU, 3, OP_F32(27), 17, 4, 5, 9),
     SIZED("gru, reset after, of 9 units", LEATI_CELL_GRU_RESET_AFTER, 3, OP_F32(2, 27), 17, 4, 5, 9),

@@ -9,6 +9,14 @@
 #include "base/threads/thread_pool.h"
 #include "engine/op_semantics/geometry.h"
 
+/* Rows of a column of lines: 64 lines of 64 bytes are the sets of an L1 cache, so that all lines of a row of the matrix
+ * lie in the same set. */
+#define LEATI_RNN_LINE_ROWS 64
+#define LEATI_RNN_LINE      16 /* floats of a line */
+#define LEATI_RNN_COLUMN    (LEATI_RNN_LINE_ROWS * LEATI_RNN_LINE)
+#define LEATI_RNN_LINE_UNITS                                                                                 \
+    33 /* units from which the recurrent kernels lie in lines: fewer stay in the L1 cache */
+
 /* The weights of a recurrent cell, packed into panels.  The units of every gate are padded with zeros to whole
  * panels. */
 typedef struct leati_rnn_packed {
@@ -16,6 +24,10 @@ typedef struct leati_rnn_packed {
      * (padded units / panel, chunks, gates, depth of the chunk, panel), in the order in which a step reads them: the
      * chunks of the kernel, then those of the recurrent kernel. */
     const float *weights;
+    /* For a single sample, with LEATI_RNN_LINE_ROWS units at most; NULL: not used.  The recurrent kernel by lines of
+     * the caches, (padded units / panel, gates, panel / LEATI_RNN_LINE, LEATI_RNN_LINE_ROWS, LEATI_RNN_LINE): rows
+     * beyond `units` are unused.  `weights` then has the kernel alone. */
+    const float *lines;
     const float *bias;                 /* (padded units / panel, slots, panel) */
     const float *recurrent_transposed; /* (padded units / panel, gates padded units, panel) */
     const float *kernel_transposed;    /* (padded features / panel, gates padded units, panel) */
@@ -36,7 +48,7 @@ static inline int64_t leati_rnn_slots(const leati_rnn_shape *shape) {
 typedef struct leati_rnn_packing {
     const leati_rnn_shape *shape;
     const float *kernel, *recurrent, *bias;
-    float *weights, *packed_bias; /* leati_rnn_packed describes them */
+    float *weights, *lines, *packed_bias; /* leati_rnn_packed describes them */
     bool large;
 } leati_rnn_packing;
 

@@ -33,11 +33,12 @@ typedef struct rnn_state {
     leati_rnn_shape shape;
     const leati_native_isa *isa;
     int inputs, threads;
-    int unit_threads; /* that share the units of a single sample */
-    bool large;
+    int unit_threads;  /* that share the units of a single sample */
+    bool large, lines; /* how the weights are packed for the forward pass */
     int64_t block_rows, blocks;
     int64_t padded_units, padded_features;
-    int64_t bias; /* offset of the bias among the packed weights, and among their gradients */
+    int64_t bias;      /* offset of the bias among the packed weights, and among their gradients */
+    int64_t recurrent; /* offset of the recurrent kernel in lines */
     /* Floats of each packed matrix, weights with the bias; 0: not needed. */
     int64_t weights, recurrent_transposed, kernel_transposed;
     int64_t gradient; /* floats of one thread's packed gradients */
@@ -77,6 +78,16 @@ static bool has(const leati_task *task, int input) {
 /* True if the kernel reads the narrow weights themselves; otherwise it expands them first. */
 static bool multiplies_narrow(const rnn_state *s, const leati_task *task) {
     return task->weights_format && s->shape.batch == 1 && !has(task, LEATI_RNN_X_MASK) &&
+           !has(task, LEATI_RNN_H_MASK);
+}
+
+/* True if the recurrent kernel lies in lines: that of a single sample, which is read in each step and is somewhat
+ * larger than an L1 cache. */
+static bool lies_in_lines(const rnn_state *s, const leati_task *task) {
+    const leati_rnn_shape *shape = &s->shape;
+    return shape->batch == 1 && shape->units >= LEATI_RNN_LINE_UNITS && shape->units <= LEATI_RNN_LINE_ROWS &&
+           (shape->cell == LEATI_CELL_LSTM || shape->cell == LEATI_CELL_GRU_RESET_AFTER) &&
+           s->isa->lanes >= LEATI_RNN_LINE / 2 && !task->weights_format && !has(task, LEATI_RNN_X_MASK) &&
            !has(task, LEATI_RNN_H_MASK);
 }
 
@@ -133,6 +144,9 @@ static leat_status prepare(const leati_task *task, leati_kernel *kernel, bool ba
     const int64_t recurrent = s->shape.units * gates * (int64_t)sizeof(float);
     s->unit_threads =
         s->shape.batch == 1 && s->shape.steps > 1 && recurrent >= UNIT_SHARED_BYTES ? task->threads : 1;
+    s->lines = !backward && lies_in_lines(s, task);
+    s->recurrent = s->shape.features * gates;
+    if (s->lines) s->bias = s->recurrent + LEATI_RNN_LINE_ROWS * gates;
     int64_t weights = leati_round_up(s->bias + leati_rnn_slots(&s->shape) * s->padded_units, 16);
     s->block_scratch = scratch_of(s, task, backward);
     if (backward) {
@@ -144,7 +158,9 @@ static leat_status prepare(const leati_task *task, leati_kernel *kernel, bool ba
         kernel->pack_bytes = (size_t)weights * sizeof(float);
         kernel->pack_inputs = 1u << LEATI_RNN_KERNEL | 1u << LEATI_RNN_RECURRENT | 1u << LEATI_RNN_BIAS;
         snprintf(kernel->pack_key, sizeof kernel->pack_key, "rnn %d %s%s", (int)s->shape.cell, s->isa->name,
-                 s->large ? " large" : "");
+                 s->large   ? " large"
+                 : s->lines ? " lines"
+                            : "");
         if (task->weights_format) {
             lay_out_narrow(s, task, kernel);
             kernel->scratch_bytes = kernel->pack_bytes;
@@ -231,6 +247,7 @@ static void pack(const rnn_state *s, void *const *args, const leati_run *run, fl
                                  .recurrent = args[LEATI_RNN_RECURRENT],
                                  .bias = input(s, args, LEATI_RNN_BIAS),
                                  .weights = weights,
+                                 .lines = s->lines ? weights + s->recurrent : NULL,
                                  .packed_bias = bias,
                                  .large = s->large};
     share_panels(run, s->threads, s->padded_units / s->isa->panel, s->bias, pack_panel, &packing);
@@ -287,7 +304,9 @@ static leat_status run_forward(const leati_kernel *kernel, void *const *args, co
     job.run_number = run->run_number;
     job.pool = run->pool;
     job.unit_threads = s->unit_threads;
-    job.packed = (leati_rnn_packed){.weights = packed, .bias = packed + s->bias};
+    job.packed = (leati_rnn_packed){.weights = packed,
+                                    .lines = s->lines ? packed + s->recurrent : NULL,
+                                    .bias = packed + s->bias};
     if (s->narrow.format) {
         float *wide = scratch + s->threads * s->block_scratch;
         void *memory = run->pack ? run->pack : (void *)(wide + s->weights);

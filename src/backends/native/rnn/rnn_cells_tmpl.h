@@ -215,6 +215,61 @@ LEATI_INLINE void lstm_forward(const rnn_block *b, int64_t step, const strip *at
     forward_positions(b, step, at, kind, lstm_output, do_nothing);
 }
 
+/* True for a single step of a single sample whose weights lie in lines. */
+static bool is_lone_step(const leati_rnn_job *job) {
+    return job->packed.lines && job->shape->cell == LEATI_CELL_LSTM && job->shape->steps == 1 &&
+           !job->steps && !job->workspace && job->h0 && job->c0;
+}
+
+/* Computes the cells of a panel that begins at unit `from`, whose sums are z. */
+LEATI_INLINE void lone_cells(const leati_rnn_job *job, const float *z, int64_t from, functions_kind kind) {
+    const leati_eltwise *g = &job->shape->activation, *f = &job->shape->recurrent_activation;
+    vf c[2], o[2];
+    for (int v = 0; v < 2; v++, z += LEATI_LANES) {
+        const int64_t u = from + v * LEATI_LANES;
+        vf i = activate_gate(kind, f, v_load(z)), forget = activate_gate(kind, f, v_load(z + LEATI_PANEL)),
+           candidate = activate(kind, g, v_load(z + 2 * LEATI_PANEL));
+        o[v] = activate_gate(kind, f, v_load(z + 3 * LEATI_PANEL));
+        c[v] = forget * v_load_part(job->c0 + u, job->shape->units - u) + i * candidate;
+    }
+    for (int v = 0; v < 2; v++) {
+        const int64_t u = from + v * LEATI_LANES, left = job->shape->units - u;
+        vf h = o[v] * activate(kind, g, c[v]);
+        if (job->c_last) v_store_part(job->c_last + u, c[v], left);
+        if (job->h_last) v_store_part(job->h_last + u, h, left);
+        if (job->sequence) v_store_part(job->sequence + u, h, left);
+    }
+}
+
+/* Computes one step without the copies of x and of the states that a block has.  The cells of a panel do not wait for
+ * the products of the next. */
+LEATI_INLINE void lstm_lone_step(const leati_rnn_job *job, functions_kind kind) {
+    const int64_t panels = round_up(job->shape->units) / LEATI_PANEL, panel_floats = 4 * LEATI_PANEL;
+    const leati_rnn_packed *packed = &job->packed;
+    line_product in = {.x = job->x,
+                       .features = job->shape->features,
+                       .h = job->h0,
+                       .units = job->shape->units};
+    float *z = job->scratch;
+    for (int64_t i = 0; i < panels; i++) {
+        const int64_t panel = job->run_number % 2 == 1 ? panels - 1 - i : i;
+        const float *bias = packed->bias + panel * panel_floats;
+        const row_sums sums = {bias, bias + 3 * LEATI_PANEL, LEATI_PANEL, z, z + 3 * LEATI_PANEL};
+        in.kernel = packed->weights + panel * in.features * panel_floats;
+        in.lines = lines_of(job, panel);
+        lines_times_row(&in, &sums, 1, 4);
+        lone_cells(job, z, panel * LEATI_PANEL, kind);
+    }
+}
+
+static void lone_step(const leati_rnn_job *job) {
+    switch (kind_of(job->shape)) {
+    case KIND_SIGMOID: lstm_lone_step(job, KIND_SIGMOID); break;
+    case KIND_HARD_SIGMOID: lstm_lone_step(job, KIND_HARD_SIGMOID); break;
+    default: lstm_lone_step(job, KIND_ANY);
+    }
+}
+
 /* Makes the gradients with respect to the gates.  g(c) of the step before is computed here as well: it gives that
  * step's h, and is kept for the next call. */
 LEATI_INLINE void lstm_gradients(const rnn_block *b, const position *at, functions_kind kind) {
@@ -309,7 +364,9 @@ LEATI_INLINE void gru_after_output(const rnn_block *b, const position *at, funct
 
 LEATI_INLINE void gru_after_forward(const rnn_block *b, int64_t step, const strip *at, const operand *x,
                                     const operand *h, functions_kind kind) {
-    if (b->x_products) {
+    if (b->job->packed.lines) {
+        lines_product(b, step, true, h);
+    } else if (b->x_products) {
         row_product(b, step, at, (gate_range){0, 3, 0}, true, h);
     } else {
         product(b, step, at, (gate_range){0, 2, 0}, x, h);

@@ -22,6 +22,7 @@ typedef struct rnn_block {
     const leati_rnn_job *job;
     const leati_rnn_shape *shape;
     int64_t rows, units, features, padded, panels; /* padded: padded units; panels: of one gate */
+    int64_t depth;        /* rows of packed.weights: features and, unless they lie in lines, units */
     int64_t slots, parts; /* slots: sums per step; parts: arrays of units that the workspace keeps per step */
     bool bypass_cache;    /* forward: the workspace is written with non-temporal stores */
     /* forward: gates of a strip, with the strides below; backward: gradients (slots, panels, gathered, panel) */
@@ -94,6 +95,7 @@ static int64_t lay_out(rnn_block *b, const leati_rnn_job *job, bool backward) {
     int64_t used = 0, features = round_up(shape->features), rows = job->rows, slots = leati_rnn_slots(shape);
     *b = (rnn_block){.job = job, .shape = shape, .rows = rows, .units = shape->units, .gathered = rows};
     b->features = shape->features;
+    b->depth = b->features + (job->packed.lines ? 0 : b->units);
     b->padded = round_up(shape->units);
     b->slots = slots;
     b->parts = shape->kept / shape->units;
@@ -127,7 +129,7 @@ static int64_t lay_out(rnn_block *b, const leati_rnn_job *job, bool backward) {
                 shape->steps == 1 && (shape->cell == LEATI_CELL_LSTM || shape->cell == LEATI_CELL_SIMPLE);
             if (job->packed.narrow)
                 b->prepared = prepared;
-            else if (joins)
+            else if (joins && !job->packed.lines)
                 b->joined = prepared;
             else
                 b->x_products = products;
@@ -194,13 +196,29 @@ static void pack_chunks(const leati_rnn_shape *shape, const float *from, int64_t
     }
 }
 
+/* Packs a panel of units of the recurrent kernel by lines. */
+static void pack_lines(const leati_rnn_shape *shape, const float *from, int64_t u, float *to) {
+    const int64_t units = shape->units, row = shape->gates * units;
+    memset(to, 0, (size_t)(shape->gates * LEATI_PANEL * LEATI_RNN_LINE_ROWS) * sizeof *to);
+    for (int64_t gate = 0; gate < shape->gates; gate++)
+        for (int64_t v = u; v < u + LEATI_PANEL; v += LEATI_RNN_LINE, to += LEATI_RNN_COLUMN) {
+            const int64_t width = least(LEATI_RNN_LINE, units - v);
+            for (int64_t k = 0; k < units && width > 0; k++)
+                memcpy(to + k * LEATI_RNN_LINE, from + k * row + gate * units + v,
+                       (size_t)width * sizeof *to);
+        }
+}
+
 static void rnn_pack(const leati_rnn_packing *p, int64_t unit_panel) {
     const leati_rnn_shape *shape = p->shape;
     const int64_t features = shape->features, units = shape->units, slots = leati_rnn_slots(shape);
     const int64_t width = shape->gates * LEATI_PANEL, u = unit_panel * LEATI_PANEL;
-    float *kernel = p->weights + unit_panel * (features + units) * width,
+    float *kernel = p->weights + unit_panel * (features + (p->lines ? 0 : units)) * width,
           *recurrent = kernel + features * width, *bias = p->packed_bias + unit_panel * slots * LEATI_PANEL;
-    if (p->large) {
+    if (p->lines) {
+        pack_unit_rows(shape, p->kernel, features, u, kernel, width, LEATI_PANEL);
+        pack_lines(shape, p->recurrent, u, p->lines + unit_panel * LEATI_RNN_LINE_ROWS * width);
+    } else if (p->large) {
         pack_chunks(shape, p->kernel, features, u, kernel);
         pack_chunks(shape, p->recurrent, units, u, recurrent);
     } else {
@@ -329,8 +347,7 @@ LEATI_INLINE const float *bias_of(const rnn_block *b, int64_t panel, int64_t slo
 }
 
 LEATI_INLINE const float *weights_of(const rnn_block *b, int64_t panel, int64_t row, int64_t gate) {
-    int64_t depth = b->features + b->units;
-    return b->job->packed.weights + ((panel * depth + row) * b->shape->gates + gate) * LEATI_PANEL;
+    return b->job->packed.weights + ((panel * b->depth + row) * b->shape->gates + gate) * LEATI_PANEL;
 }
 
 #include "backends/native/rnn/row_tmpl.h"
@@ -384,6 +401,10 @@ static void product(const rnn_block *b, int64_t step, const strip *at, gate_rang
         memcpy(b->joined, x->a, (size_t)x->depth * sizeof *b->joined);
         memcpy(b->joined + x->depth, h->a, (size_t)h->depth * sizeof *b->joined);
         joined_product(b);
+        return;
+    }
+    if (b->job->packed.lines) {
+        lines_product(b, step, false, h);
         return;
     }
     if (b->x_products) {
@@ -582,6 +603,10 @@ static void store_sequence(const rnn_block *b, int64_t step, const float *h) {
 
 static void rnn_forward(const leati_rnn_job *job) {
     rnn_block b;
+    if (is_lone_step(job)) {
+        lone_step(job);
+        return;
+    }
     lay_out(&b, job, false);
     const rnn_cell *cell = &rnn_cells[job->shape->cell];
     functions_kind kind = kind_of(job->shape);

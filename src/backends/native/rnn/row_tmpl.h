@@ -99,6 +99,83 @@ static void joined_product(const rnn_block *b) {
     }
 }
 
+/* ---- Lines ---- */
+
+/* A single row times weights that lie in lines.  `kernel` and `lines` are those of the first panel. */
+typedef struct line_product {
+    const float *x, *kernel;
+    int64_t features; /* 0: the sums begin with x K + b */
+    const float *h, *lines;
+    int64_t units;
+} line_product;
+
+#define LINE_PANELS (LEATI_LANES == 16 ? 2 : 1) /* panels whose sums are in registers at the same time */
+
+/* z = start + x K + h R for some panels.  All lines of a row of R lie in the same set of the L1 cache, and are looked
+ * up before the first of those that are missing arrives and evicts another.  With one row after the other in memory,
+ * the lines of a set would be read far apart in time, and each would evict the one that is read next. */
+LEATI_INLINE void lines_times_row(const line_product *in, const row_sums *sums, const int panels,
+                                  const int gates) {
+    vf acc[LINE_PANELS * 8];
+    const int width = 2 * gates, count = panels * width;
+    for (int j = 0; j < count; j++) {
+        const row_sums *s = &sums[j / width];
+        const int gate = j % width / 2;
+        acc[j] = v_load((gate == gates - 1 ? s->last_start : s->start + gate * s->start_stride) +
+                        j % 2 * LEATI_LANES);
+    }
+    const float *kernel = in->kernel, *lines = in->lines;
+    for (int64_t k = 0; k < in->features; k++, kernel += gates * LEATI_PANEL) {
+        vf left = v_all(in->x[k]);
+        for (int j = 0; j < count; j++)
+            acc[j] += left * v_load(kernel + j / width * in->features * gates * LEATI_PANEL +
+                                    j % width * LEATI_LANES);
+    }
+    for (int64_t k = 0; k < in->units; k++, lines += LEATI_RNN_LINE) {
+        vf left = v_all(in->h[k]);
+        for (int j = 0; j < count; j++) {
+            const int at = j * LEATI_LANES;
+            acc[j] += left * v_load(lines + at / LEATI_RNN_LINE * LEATI_RNN_COLUMN + at % LEATI_RNN_LINE);
+        }
+    }
+    for (int j = 0; j < count; j++) {
+        const row_sums *s = &sums[j / width];
+        const int gate = j % width / 2;
+        v_store((gate == gates - 1 ? s->last_z : s->z + gate * LEATI_PANEL) + j % 2 * LEATI_LANES, acc[j]);
+    }
+}
+
+/* Returns the recurrent kernel of a panel. */
+LEATI_INLINE const float *lines_of(const leati_rnn_job *job, int64_t panel) {
+    return job->packed.lines + panel * job->shape->gates * (LEATI_PANEL / LEATI_RNN_LINE * LEATI_RNN_COLUMN);
+}
+
+/* z = x K + b + h R for a single row, all panels and all gates, as row_product() computes it. */
+static void lines_product(const rnn_block *b, int64_t step, bool separate, const operand *h) {
+    const int64_t last = b->shape->gates - 1, out = last + (separate ? 1 : 0);
+    const bool last_first = (b->job->run_number * (uint64_t)b->shape->steps + (uint64_t)step) % 2 == 1;
+    for (int64_t i = 0; i < b->panels; i += LINE_PANELS) {
+        const int64_t first = last_first ? b->panels - LINE_PANELS - i : i;
+        const line_product in = {.h = h->a, .lines = lines_of(b->job, first), .units = h->depth};
+        row_sums sums[LINE_PANELS];
+        for (int64_t p = 0; p < LINE_PANELS; p++) {
+            const float *x = x_products_of(b, first + p, last);
+            float *z = b->z + (first + p) * b->slots * LEATI_PANEL;
+            sums[p] = (row_sums){.start = x_products_of(b, first + p, 0),
+                                 .last_start = separate ? bias_of(b, first + p, out) : x,
+                                 .start_stride = b->ahead * LEATI_PANEL,
+                                 .z = z,
+                                 .last_z = z + out * LEATI_PANEL};
+            for (int64_t v = 0; separate && v < LEATI_PANEL; v += LEATI_LANES)
+                v_store(z + last * LEATI_PANEL + v, v_load(x + v));
+        }
+        if (last == 3)
+            lines_times_row(&in, sums, LINE_PANELS, 4);
+        else
+            lines_times_row(&in, sums, LINE_PANELS, 3);
+    }
+}
+
 /* A step of a single row, whose units several threads share. */
 typedef struct row_step {
     const rnn_block *b;
