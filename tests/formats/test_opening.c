@@ -665,6 +665,55 @@ static void a_schedule_is_the_learning_rate(void **state) {
     leat_model_destroy(&model);
 }
 
+/* In an archive the kernels have the product of the LoRA weights. */
+static void lora_is_in_the_kernels_of_an_archive(void **state) {
+    (void)state;
+    vectors v;
+    leat_model *model = load(FILES "open_lora.keras");
+    open_vectors(&v, "open_lora");
+    check_prediction(model, &v);
+    leat_npz_close(&v.npz);
+    leat_model_destroy(&model);
+}
+
+typedef struct unread {
+    const char *layer, *says[2];
+} unread;
+
+#define UNREAD(class_name, keys)                                                                             \
+    "{\"class_name\": \"" class_name "\", \"config\": {\"name\": \"it\", \"trainable\": true" keys "}}"
+#define POLICY(class_name)                                                                                   \
+    ", \"units\": 2, \"dtype\": {\"class_name\": \"" class_name                                              \
+    "\", \"config\": {\"mode\": \"int8\", \"source_name\": \"float32\"}}"
+
+static const unread unread_layers[] = {
+    {UNREAD("Dense", POLICY("QuantizedDTypePolicy")), {"quantized", "weights_format"}},
+    {UNREAD("Dense", POLICY("Int4DTypePolicy")), {"Int4DTypePolicy", "quantize()"}},
+    {UNREAD("Dense", ", \"units\": 2, \"dtype\": \"bfloat16\""), {"bfloat16", "load the weights"}},
+    {UNREAD("Dense", ", \"units\": 2, \"lora_rank\": 2"), {"lora_rank", ".keras"}},
+    {UNREAD("InputLayer", ", \"batch_shape\": [null], \"dtype\": \"string\""), {"strings", "indices"}},
+    {UNREAD("MixUp", ""), {"MixUp", "augment"}},
+    {UNREAD("JaxLayer", ""), {"JaxLayer", "another library"}},
+};
+
+static void what_cannot_be_read_says_what_to_do(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof unread_layers / sizeof unread_layers[0]; ++i) {
+        char json[2048];
+        leat_model *model = NULL;
+        leat_error err = {0};
+        snprintf(
+            json, sizeof json,
+            "{\"class_name\": \"Sequential\", \"keras_version\": \"3.15.1\", \"config\": {\"name\": \"m\", "
+            "\"layers\": [%s]}}",
+            unread_layers[i].layer);
+        if (leat_model_from_json(&model, json, &err) == LEAT_OK) fail_msg("%s is read", json);
+        for (int k = 0; k < 2; ++k)
+            if (!strstr(err.message, unread_layers[i].says[k]))
+                fail_msg("\"%s\" does not say \"%s\"", err.message, unread_layers[i].says[k]);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_unknown_compilation_is_told_with_the_way_out),
@@ -691,6 +740,8 @@ int main(void) {
         cmocka_unit_test(a_schedule_is_the_learning_rate),
         cmocka_unit_test(dictionaries_have_their_keys),
         cmocka_unit_test(nested_structures_are_lists),
+        cmocka_unit_test(lora_is_in_the_kernels_of_an_archive),
+        cmocka_unit_test(what_cannot_be_read_says_what_to_do),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -210,6 +210,20 @@ static leat_status check_input(const json_t *config, leat_error *err) {
                       ragged ? "pad the sequences (mask_zero of Embedding)" : "feed dense arrays");
 }
 
+/* Handles a layer with enable_lora().  In an archive its kernel has the product of the LoRA weights, which are not
+ * there; an .h5 file, whose layers have no module, has them apart. */
+static leat_status remove_lora(const json_t *item, json_t *config, leat_error *err) {
+    const json_t *rank = json_object_get(config, "lora_rank");
+    if (rank && !json_is_null(rank) && !json_object_get(item, "module"))
+        return leati_fail(
+            err, LEAT_ENOTSUP,
+            "lora_rank: an .h5 file has LoRA weights apart from the kernel, which leat cannot read: "
+            "save the model in Keras as .keras, which has the kernel with them");
+    json_object_del(config, "lora_rank");
+    json_object_del(config, "lora_alpha");
+    return LEAT_OK;
+}
+
 static leat_status translate_layer(json_t *item, bool late, leat_error *err) {
     json_t *config = json_object_get(item, "config");
     const leati_layer_type *type = leati_layer_find(leati_item_class(item));
@@ -218,6 +232,8 @@ static leat_status translate_layer(json_t *item, bool late, leat_error *err) {
     if (type == &leati_layer_input)
         LEATI_TRY(leati_prefix(check_input(config, err), err, "layer '%s'", leati_item_name(item)));
     if (type == &leati_layer_input) LEATI_TRY(rename_key(config, "batch_shape", "batch_input_shape", err));
+    if (type == &leati_layer_input) json_object_del(config, "optional"); /* leat needs all inputs */
+    LEATI_TRY(remove_lora(item, config, err));
     if (type == &leati_layer_leaky_relu) LEATI_TRY(rename_key(config, "negative_slope", "alpha", err));
     if (type == &leati_layer_bidirectional) LEATI_TRY(check_backward_layer(config, late, err));
     bool translated = json_object_get(config, "as_keras3") != NULL;
@@ -271,6 +287,11 @@ static leat_status translate_item(json_t *item, bool late, leat_error *err) {
     if (strcmp(leati_item_class(item), "GroupedQueryAttention") == 0 &&
         json_object_set_new(item, "class_name", json_string(leati_layer_group_query_attention.class_name)) !=
             0)
+        return no_memory(err);
+    /* A Pipeline has the layers of a Sequential. */
+    if (strcmp(leati_item_class(item), "Pipeline") == 0 && !late &&
+        json_is_array(json_object_get(json_object_get(item, "config"), "layers")) &&
+        json_object_set_new(item, "class_name", json_string("Sequential")) != 0)
         return no_memory(err);
     if (!leati_item_is_model(item)) return translate_layer(item, late, err);
     return translate_layers(json_object_get(item, "config"),

@@ -60,6 +60,34 @@ static leat_status read_trainable(leati_layer *layer, const json_t *config, leat
     return LEAT_OK;
 }
 
+/* Says what cannot be read of a type that leat does not compute in, and what to do instead. */
+static leat_status fail_dtype(const leati_layer *layer, const json_t *value, const char *name,
+                              leat_error *err) {
+    const char *class_name = json_string_value(json_object_get(value, "class_name"));
+    if (class_name && !name)
+        return leati_fail(
+            err, LEAT_ENOTSUP,
+            "dtype: the layer is quantized (%s), which leat cannot read: save the model in Keras "
+            "without quantize(); leat makes smaller weights of it for predictions "
+            "(leat_predictor_options.weights_format, leat predict --weights-format int8)",
+            class_name);
+    if (name && strcmp(name, "string") == 0)
+        return leati_fail(
+            err, LEAT_ENOTSUP,
+            "dtype: the input has strings, which leat's tensors cannot have: save the model in Keras "
+            "that begins behind the StringLookup or TextVectorization "
+            "(keras.Model(layer.output, model.outputs)), and feed it the indices that the layer "
+            "gives");
+    if (!name || leati_layer_is_input(layer))
+        return leati_fail(err, LEAT_ENOTSUP, "dtype: expected the name of a type, like \"float32\"");
+    return leati_fail(
+        err, LEAT_ENOTSUP,
+        "dtype: expected \"float32\", \"" LEATI_MIXED_BFLOAT16 "\" or \"" LEATI_MIXED_FLOAT16
+        "\", received \"%.32s\": build the model in Keras with one of these and load the weights "
+        "into it",
+        name);
+}
+
 static leat_status read_dtype(leati_layer *layer, const json_t *config, leat_error *err) {
     const json_t *value = json_object_get(config, "dtype");
     const json_t *policy =
@@ -70,14 +98,13 @@ static leat_status read_dtype(leati_layer *layer, const json_t *config, leat_err
     layer->mixed = name && strcmp(name, LEATI_MIXED_BFLOAT16) == 0 && !leati_layer_is_input(layer);
     layer->float16 = name && strcmp(name, LEATI_MIXED_FLOAT16) == 0 && !leati_layer_is_input(layer);
     if (layer->mixed || layer->float16) return LEAT_OK;
-    if (!name) return leati_fail(err, LEAT_ENOTSUP, "dtype: expected the name of a type, like \"float32\"");
+    if (!name || strcmp(name, "string") == 0 ||
+        (strcmp(name, "bfloat16") == 0 && !leati_layer_is_input(layer)))
+        return fail_dtype(layer, value, name, err);
     LEATI_TRY(leati_prefix(leat_dtype_parse(&layer->dtype, name, err), err, "dtype"));
     if (layer->dtype != LEAT_F32 && !leati_layer_is_input(layer) &&
         !(layer->type->integers && leati_dtype_is_integer(layer->dtype)))
-        return leati_fail(err, LEAT_ENOTSUP,
-                          "dtype: expected \"float32\", \"" LEATI_MIXED_BFLOAT16
-                          "\" or \"" LEATI_MIXED_FLOAT16 "\", received \"%s\"",
-                          name);
+        return fail_dtype(layer, value, name, err);
     return LEAT_OK;
 }
 

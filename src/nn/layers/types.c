@@ -181,6 +181,30 @@ const char *leati_layer_name_at(int index) {
     return type ? type->class_name : NULL;
 }
 
+/* Keras's layers that leat does not have, with what takes their place. */
+static const char image_step[] = "it changes images in training: remove the layer from the model in Keras "
+                                 "and augment the pictures of the data "
+                                 "instead (docs/pictures.md)";
+static const char image_filter[] = "it filters images in predictions, too: apply it to the data, and remove "
+                                   "the layer from the model in Keras";
+static const char foreign_code[] =
+    "it has code of another library: write the layer in C and register it (leat/layer.h)";
+static const struct {
+    const char *class_name, *instead;
+} absent[] = {{"AugMix", image_step},
+              {"CutMix", image_step},
+              {"MixUp", image_step},
+              {"RandAugment", image_step},
+              {"AutoContrast", image_filter},
+              {"ContrastLimitedAdaptiveHistogramEqualization", image_filter},
+              {"Equalization", image_step},
+              {"Solarization", image_step},
+              {"MaxNumBoundingBoxes", "it prepares boxes for detection: apply it to the data"},
+              {"FlaxLayer", foreign_code},
+              {"JaxLayer", foreign_code},
+              {"TFSMLayer", foreign_code},
+              {"TorchModuleWrapper", foreign_code}};
+
 leat_status leati_layer_unknown(const char *class_name, leat_error *err) {
     const char *names[sizeof leati_layer_types / sizeof leati_layer_types[0]];
     size_t count = 0;
@@ -192,6 +216,9 @@ leat_status leati_layer_unknown(const char *class_name, leat_error *err) {
             "behind this layer (in Keras: keras.Model(layer.output, model.outputs)), and feed it the "
             "indices that the layer gives",
             class_name);
+    for (size_t i = 0; i < sizeof absent / sizeof absent[0]; ++i)
+        if (strcmp(absent[i].class_name, class_name) == 0)
+            return leati_fail(err, LEAT_ENOTSUP, "no layer '%s' in leat; %s", class_name, absent[i].instead);
     const char *nearest = leati_nearest(class_name, names, count);
     return leati_fail(
         err, LEAT_ENOTSUP,

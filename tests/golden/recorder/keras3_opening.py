@@ -312,6 +312,28 @@ def structured(root, build):
     store.save("%s/%s.npz" % (root, name), members)
 
 
+def adapted(root):
+    """Records a model with LoRA weights in two layers, behind a pipeline, with a prediction."""
+    keras.backend.clear_session()
+    random = store.random_for("files/open_lora")
+    x = L.Input((5, 5, 2), name="x", optional=True)
+    y = L.Pipeline([L.RandomFlip(), L.Rescaling(0.5)])(x)
+    y = L.Flatten()(L.Conv2D(3, 2)(y))
+    model = keras.Model(x, L.Dense(2)(y), name="lora")
+    for layer in model.layers[-3:]:
+        if layer.weights:
+            layer.enable_lora(2)
+    model.set_weights([random.normal(0.0, 0.4, w.shape) for w in model.weights])
+    x = random.normal(0.0, 1.0, (4, 5, 5, 2)).astype("float32")
+    model.save("%s/open_lora.keras" % root)
+    written_again("%s/open_lora.keras" % root)
+    members = collections.OrderedDict()
+    members["meta"] = store.text({"keras": keras.__version__, "group": "opening", "case": "open_lora", "file": "open_lora.keras"})
+    members.update(members_of("x", [x]))
+    members.update(members_of("y", [np.array(model(x, training=False))]))
+    store.save("%s/open_lora.npz" % root, members)
+
+
 def run(root):
     """Records all cases."""
     os.makedirs(root, exist_ok=True)
@@ -320,4 +342,5 @@ def run(root):
         case(root, build)
     for build in (dictionaries, structures):
         structured(root, build)
+    adapted(root)
     weights(root)
