@@ -12,6 +12,7 @@
 #include "data/numbered/numbered.h"
 #include "tensor/convert.h"
 #include "tensor/number.h"
+#include "tensor/sequence.h"
 #include "tensor/strided.h"
 
 /* Elements that are copied to a buffer at a time, if they must be aligned or swapped first. */
@@ -274,9 +275,7 @@ static leat_status choose_conversion(column *c, leat_batch_part part, const char
 
 static leat_status add(leati_columns *columns, leat_batch_part part, const char *name, column *c,
                        const char *origin, leat_error *err) {
-    if (columns->numbered.spec.tensor_count == LEAT_BATCH_MAX_TENSORS)
-        return leati_fail(err, LEAT_EINVAL, "expected at most %d arrays, received more",
-                          LEAT_BATCH_MAX_TENSORS);
+    if (columns->numbered.spec.tensor_count == LEAT_BATCH_MAX_TENSORS) return leati_fail_tensors(err);
     LEATI_TRY(check_samples(columns, &c->array, origin, err));
     LEATI_TRY(choose_conversion(c, part, origin, err));
     if (c->array.rank == 1 && part != LEAT_PART_SAMPLE_WEIGHT) c->array.shape[c->array.rank++] = 1;

@@ -40,6 +40,15 @@ static leat_status check_shape(int rank, const int64_t *shape, leat_error *err) 
     return LEAT_OK;
 }
 
+leat_status leati_fail_tensors(leat_error *err) {
+    return leati_fail(
+        err, LEAT_EINVAL,
+        "expected at most %d tensors in a batch: inputs, targets and sample weights; where a model "
+        "has more inputs, put another one in front of it that cuts them out of a single array "
+        "(docs/caveats.md)",
+        LEAT_BATCH_MAX_TENSORS);
+}
+
 leat_status leat_batch_spec_add(leat_batch_spec *spec, leat_batch_part part, const char *name,
                                 leat_dtype dtype, int rank, const int64_t *shape, leat_error *err) {
     LEATI_GIVEN(spec, err);
@@ -48,8 +57,7 @@ leat_status leat_batch_spec_add(leat_batch_spec *spec, leat_batch_part part, con
         return leati_fail(
             err, LEAT_EINVAL,
             "expected a part of a batch (input, target or sample weight), received the number %d", (int)part);
-    if (spec->tensor_count >= LEAT_BATCH_MAX_TENSORS)
-        return leati_fail(err, LEAT_EINVAL, "expected at most %d tensors in a batch", LEAT_BATCH_MAX_TENSORS);
+    if (spec->tensor_count >= LEAT_BATCH_MAX_TENSORS) return leati_fail_tensors(err);
     if (spec->tensor_count > 0 && spec->tensors[spec->tensor_count - 1].part > part)
         return leati_fail(err, LEAT_EINVAL, "expected inputs first, then targets, then sample weights");
     if (name && strlen(name) >= LEAT_NAME_BYTES)

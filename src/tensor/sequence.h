@@ -20,4 +20,7 @@ void leati_sequence_write(const leat_sequence *in, leat_sequence *out, size_t si
  * LEAT_EINVAL an unknown part; LEAT_EDTYPE an unknown data type. */
 leat_status leati_batch_spec_check(const leat_batch_spec *spec, leat_error *err);
 
+/* Fails because a batch would have too many tensors; says how a model with more inputs can be fed. */
+leat_status leati_fail_tensors(leat_error *err);
+
 #endif

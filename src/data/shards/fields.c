@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "data/shards/records.h"
+#include "tensor/sequence.h"
 
 /* Reads "28x28x1"; returns false for any other text. */
 static bool read_shape(leati_field *field, const char *text) {
@@ -39,9 +40,7 @@ static leat_status read_suffixes(leati_field *field, char *text, leat_error *err
 
 leat_status leati_records_add_field(leati_records *records, char *name, leat_batch_part part,
                                     leat_error *err) {
-    if (records->field_count == LEAT_BATCH_MAX_TENSORS)
-        return leati_fail(err, LEAT_EINVAL, "expected at most %d tensors, received more",
-                          LEAT_BATCH_MAX_TENSORS);
+    if (records->field_count == LEAT_BATCH_MAX_TENSORS) return leati_fail_tensors(err);
     leati_field *field = &records->fields[records->field_count++];
     *field = (leati_field){.name = name, .part = part, .rank = -1};
     char *suffixes = strchr(name, ':');

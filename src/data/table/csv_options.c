@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "data/table/csv.h"
 #include "data/table/number.h"
+#include "tensor/sequence.h"
 
 /* ---- The format ---- */
 
@@ -175,9 +176,7 @@ static leat_status set_type(leati_csv_table *table, int column, int type, leat_e
 /* ---- Groups ---- */
 
 static leat_status new_group(leati_csv_table *table, leat_batch_part part, leat_error *err) {
-    if (table->group_count == LEAT_BATCH_MAX_TENSORS)
-        return leati_fail(err, LEAT_EINVAL, "expected at most %d tensors, received more",
-                          LEAT_BATCH_MAX_TENSORS);
+    if (table->group_count == LEAT_BATCH_MAX_TENSORS) return leati_fail_tensors(err);
     table->groups[table->group_count++] = (leati_csv_group){.part = part};
     return LEAT_OK;
 }

@@ -41,10 +41,13 @@ int32_t leati_network_find(const leat_model *model, const char *name) {
 leat_status leati_network_check_counts(const leat_model *model, leat_error *err) {
     if (model->input_count <= LEATI_NETWORK_MAX_OUTPUTS && model->output_count <= LEATI_NETWORK_MAX_OUTPUTS)
         return LEAT_OK;
-    return leati_fail(err, LEAT_ENOTSUP,
-                      "expected a model with at most %d inputs and at most %d outputs, received %d and %d",
-                      LEATI_NETWORK_MAX_OUTPUTS, LEATI_NETWORK_MAX_OUTPUTS, (int)model->input_count,
-                      (int)model->output_count);
+    return leati_fail(
+        err, LEAT_ENOTSUP,
+        "expected a model with at most %d inputs and at most %d outputs, received %d and %d; put "
+        "another model in front of it that cuts the inputs out of a single array "
+        "(docs/caveats.md)",
+        LEATI_NETWORK_MAX_OUTPUTS, LEATI_NETWORK_MAX_OUTPUTS, (int)model->input_count,
+        (int)model->output_count);
 }
 
 /* Returns the number in "<prefix>_<number>"; 0 if the name has another form. */
