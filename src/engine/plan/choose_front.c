@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Chooses which ops of a prediction run for a group of samples at a time: those that compute each sample by itself, up
- * to the place from where on groups would save nothing.  Room: engine. */
+ * to the place from where on groups would save nothing.  A prediction that consists of products and attention, such as
+ * a transformer's, has groups that each thread computes alone; their size does not depend on the number of threads.
+ * Room: engine. */
 #include "engine/plan/choose_front.h"
 
 #include "base/error.h"
@@ -12,13 +14,27 @@
 /* Convolutions with windows may keep weights that are transformed to 36 numbers for 9 (Winograd). */
 enum { TRANSFORMED = 4 };
 
-/* The largest number of operations for each byte that need not leave the L2 caches, so that the gain is above noise. */
-enum { OPERATIONS_PER_BYTE = 48 };
+/* The largest number of operations for each byte that need not leave the L2 caches, so that the gain is above noise.
+ * Groups of one thread save the waiting of threads for each other, too. */
+enum { OPERATIONS_PER_BYTE = 48, OPERATIONS_PER_BYTE_ALONE = 96 };
+
+/* Rows by which a matrix is multiplied while it is read from the L3 cache at no cost. */
+enum { FREE_ROWS = 64 };
 
 /* What it costs to run a step once more, in bytes of which the L2 caches save the way. */
 #define STEP_BYTES 32768.0
 
 /* ---- Which ops compute each sample by itself ---- */
+
+int leati_sample_axis(const leati_desc *desc) {
+    int axis = 0;
+    while (axis < desc->rank && desc->shape[axis] == 1) ++axis;
+    return axis;
+}
+
+static int axis_of(const leati_split *s, leati_value value) {
+    return leati_sample_axis(leati_graph_desc(s->graph, value));
+}
 
 static leati_sample_kind kind_of(const leati_split *s, leati_value value) {
     return value < 0 ? LEATI_FIXED : s->kinds[value];
@@ -36,37 +52,100 @@ static bool are_sampled(const leati_split *s, const leati_node *node) {
     return true;
 }
 
-/* Returns true if NumPy's rule for broadcasting aligns the samples of `value` with axis 0 of a result of this rank. */
-static bool broadcasts_by_sample(const leati_split *s, leati_value value, int32_t rank) {
+/* Returns true if NumPy's rule for broadcasting aligns the samples of `value` with those of the result. */
+static bool broadcasts_by_sample(const leati_split *s, leati_value value, const leati_desc *dst) {
     const leati_desc *desc = leati_graph_desc(s->graph, value);
-    if (kind_of(s, value) == LEATI_SAMPLED) return desc->rank == rank;
-    return kind_of(s, value) == LEATI_FIXED && (desc->rank < rank || desc->shape[0] == 1);
+    const int axis = leati_sample_axis(dst) - (dst->rank - desc->rank);
+    if (kind_of(s, value) == LEATI_SAMPLED)
+        return leati_sample_axis(desc) == axis && desc->shape[axis] == dst->shape[leati_sample_axis(dst)];
+    return kind_of(s, value) == LEATI_FIXED && (axis < 0 || desc->shape[axis] == 1);
+}
+
+/* Returns true if each row, or each matrix, of the product is of one sample. */
+static bool multiplies_by_sample(const leati_split *s, const leati_node *node) {
+    const leati_desc *a = leati_graph_desc(s->graph, node->inputs[0]);
+    const int axis = leati_sample_axis(a);
+    if (kind_of(s, node->inputs[0]) != LEATI_SAMPLED || axis > a->rank - 2) return false;
+    if (axis == a->rank - 2) return !node->attrs.matmul.transpose_a && are_fixed_from(s, node, 1);
+    return kind_of(s, node->inputs[1]) == LEATI_SAMPLED && axis_of(s, node->inputs[1]) == axis &&
+           are_fixed_from(s, node, 2);
+}
+
+static bool attends_by_sample(const leati_split *s, const leati_node *node) {
+    const leati_desc *q = leati_graph_desc(s->graph, node->inputs[0]);
+    for (int i = 0; i < node->input_count; ++i) {
+        const leati_value value = node->inputs[i];
+        bool shared = i > 2 && kind_of(s, value) == LEATI_FIXED &&
+                      (value < 0 || leati_graph_desc(s->graph, value)->shape[0] == 1);
+        if (shared) continue;
+        if (kind_of(s, value) != LEATI_SAMPLED || axis_of(s, value) != 0) return false;
+        if (leati_graph_desc(s->graph, value)->shape[0] != q->shape[0]) return false;
+    }
+    return node->attrs.attention.rate == 0;
+}
+
+/* Returns true for an op whose kernels are as fast for the rows of a few samples as for those of many. */
+static bool is_by_row(const leati_split *s, const leati_node *node) {
+    switch (node->op) {
+    case LEATI_OP_MATMUL: return multiplies_by_sample(s, node);
+    case LEATI_OP_ATTENTION: return attends_by_sample(s, node);
+    case LEATI_OP_GROUP_NORM:
+        return kind_of(s, node->inputs[0]) == LEATI_SAMPLED && are_fixed_from(s, node, 1) &&
+               axis_of(s, node->inputs[0]) < node->attrs.group_norm.samples;
+    case LEATI_OP_BROADCAST:
+        return broadcasts_by_sample(s, node->inputs[0], leati_graph_desc(s->graph, node->outputs[0]));
+    case LEATI_OP_GATHER:
+        return kind_of(s, node->inputs[0]) == LEATI_FIXED && kind_of(s, node->inputs[1]) == LEATI_SAMPLED;
+    default: return false;
+    }
+}
+
+/* Returns true if the op changes no axis before the samples' axis of its input, nor the samples' axis. */
+static bool keeps_samples(const leati_split *s, const leati_node *node) {
+    const leati_attrs *attrs = &node->attrs;
+    const leati_desc *src = leati_graph_desc(s->graph, node->inputs[0]);
+    const int axis = leati_sample_axis(src);
+    switch (node->op) {
+    case LEATI_OP_REDUCE: return !(attrs->reduce.axes >> axis & 1u);
+    case LEATI_OP_SOFTMAX: return attrs->softmax.axis > axis;
+    case LEATI_OP_CONCAT: return attrs->concat.axis > axis;
+    case LEATI_OP_SLICE: return attrs->slice.start[axis] == 0 && attrs->slice.size[axis] == src->shape[axis];
+    case LEATI_OP_PAD:
+        for (int i = 0; i <= axis; ++i)
+            if (attrs->pad.before[i] != 0 || attrs->pad.after[i] != 0) return false;
+        return true;
+    case LEATI_OP_TRANSPOSE:
+        for (int i = 0; i <= axis; ++i)
+            if (attrs->transpose.perm[i] != i) return false;
+        return true;
+    default: return false;
+    }
 }
 
 static bool is_by_sample(const leati_split *s, const leati_node *node) {
-    const leati_attrs *attrs = &node->attrs;
     const leati_desc *dst = leati_graph_desc(s->graph, node->outputs[0]);
     switch (node->op) {
     case LEATI_OP_CONV:
+        return kind_of(s, node->inputs[0]) == LEATI_SAMPLED && are_fixed_from(s, node, 1) &&
+               axis_of(s, node->inputs[0]) == 0;
     case LEATI_OP_BATCH_NORM_APPLY:
-        return kind_of(s, node->inputs[0]) == LEATI_SAMPLED && are_fixed_from(s, node, 1);
+        return kind_of(s, node->inputs[0]) == LEATI_SAMPLED && are_fixed_from(s, node, 1) &&
+               axis_of(s, node->inputs[0]) < dst->rank - 1;
     case LEATI_OP_POOLING:
-    case LEATI_OP_RESAMPLE:
+    case LEATI_OP_RESAMPLE: return are_sampled(s, node) && axis_of(s, node->inputs[0]) == 0;
     case LEATI_OP_ELTWISE:
     case LEATI_OP_CAST:
-    case LEATI_OP_COPY: return are_sampled(s, node);
+    case LEATI_OP_COPY:
+    case LEATI_OP_RESHAPE: return are_sampled(s, node);
     case LEATI_OP_BINARY:
-        return broadcasts_by_sample(s, node->inputs[0], dst->rank) &&
-               broadcasts_by_sample(s, node->inputs[1], dst->rank);
-    case LEATI_OP_REDUCE: return are_sampled(s, node) && !(attrs->reduce.axes & 1u);
-    case LEATI_OP_SOFTMAX: return are_sampled(s, node) && attrs->softmax.axis > 0;
-    case LEATI_OP_CONCAT: return are_sampled(s, node) && attrs->concat.axis > 0;
+        return broadcasts_by_sample(s, node->inputs[0], dst) && broadcasts_by_sample(s, node->inputs[1], dst);
+    case LEATI_OP_REDUCE:
+    case LEATI_OP_SOFTMAX:
+    case LEATI_OP_CONCAT:
     case LEATI_OP_SLICE:
-        return are_sampled(s, node) && attrs->slice.start[0] == 0 && attrs->slice.size[0] == s->batch;
-    case LEATI_OP_PAD: return are_sampled(s, node) && attrs->pad.before[0] == 0 && attrs->pad.after[0] == 0;
-    case LEATI_OP_TRANSPOSE: return are_sampled(s, node) && attrs->transpose.perm[0] == 0;
-    case LEATI_OP_RESHAPE: return are_sampled(s, node) && attrs->shape.dims[0] == s->batch;
-    default: return false;
+    case LEATI_OP_PAD:
+    case LEATI_OP_TRANSPOSE: return are_sampled(s, node) && keeps_samples(s, node);
+    default: return s->alone && is_by_row(s, node);
     }
 }
 
@@ -87,7 +166,15 @@ static bool is_fixed(const leati_split *s, const leati_node *node) {
     }
 }
 
+/* Returns true if the batch divides the first axis that is longer than 1. */
 static bool has_samples(const leati_split *s, leati_value value) {
+    const leati_desc *desc = leati_graph_desc(s->graph, value);
+    const int axis = leati_sample_axis(desc);
+    return axis < desc->rank && desc->shape[axis] > 0 && desc->shape[axis] % s->batch == 0;
+}
+
+/* Returns true for an input with the batch in axis 0. */
+static bool is_batch(const leati_split *s, leati_value value) {
     const leati_desc *desc = leati_graph_desc(s->graph, value);
     return desc->rank > 0 && desc->shape[0] == s->batch;
 }
@@ -110,7 +197,7 @@ static void classify(leati_split *s) {
     for (leati_value v = 0; v < leati_graph_value_count(s->graph); ++v) {
         const leati_value_info *info = leati_graph_value(s->graph, v);
         if (info->storage == LEATI_IN_INPUT)
-            s->kinds[v] = has_samples(s, v) ? LEATI_SAMPLED : LEATI_MIXED;
+            s->kinds[v] = is_batch(s, v) ? LEATI_SAMPLED : LEATI_MIXED;
         else if (info->storage != LEATI_IN_ARENA)
             s->kinds[v] = LEATI_FIXED;
         s->last_read[v] = info->output ? INT32_MAX : -1;
@@ -137,13 +224,16 @@ static void classify(leati_split *s) {
 static double lost_bytes(const leati_split *s, leati_value value) {
     if (value < 0 || s->kinds[value] != LEATI_SAMPLED) return 0;
     size_t bytes = leati_desc_bytes(leati_graph_desc(s->graph, value));
-    return bytes >= L2_BYTES * (size_t)s->plan->options.threads ? (double)bytes : 0;
+    return bytes >= L2_BYTES * (size_t)(s->alone ? 1 : s->plan->options.threads) ? (double)bytes : 0;
 }
 
 /* Returns true for ops that the plan computes in kernels of their own. */
 static bool moves_samples(leati_op op) {
     switch (op) {
     case LEATI_OP_CONV:
+    case LEATI_OP_MATMUL:
+    case LEATI_OP_ATTENTION:
+    case LEATI_OP_GROUP_NORM:
     case LEATI_OP_POOLING:
     case LEATI_OP_RESAMPLE:
     case LEATI_OP_REDUCE:
@@ -154,6 +244,14 @@ static bool moves_samples(leati_op op) {
     }
 }
 
+/* Returns the bytes of the weights that a group's product reads and that its rows do not pay for. */
+static double read_again(const leati_split *s, const leati_node *node) {
+    const leati_desc *dst = leati_graph_desc(s->graph, node->outputs[0]);
+    if (kind_of(s, node->inputs[1]) != LEATI_FIXED) return 0;
+    if (dst->shape[leati_sample_axis(dst)] / s->batch * s->group >= FREE_ROWS) return 0;
+    return (double)leati_desc_bytes(leati_graph_desc(s->graph, node->inputs[1]));
+}
+
 /* Returns the bytes by which the node moves less from and to memory behind the L2 caches if it runs for one group after
  * the other; negative if it reads more weights than it saves.  What the plan may fuse into other ops counts as 0. */
 static double saved_bytes(const leati_split *s, const leati_node *node) {
@@ -161,6 +259,7 @@ static double saved_bytes(const leati_split *s, const leati_node *node) {
     if (!moves_samples(node->op)) return 0;
     double saved = lost_bytes(s, node->outputs[0]) - STEP_BYTES * again;
     for (int i = 0; i < node->input_count; ++i) saved += lost_bytes(s, node->inputs[i]);
+    if (node->op == LEATI_OP_MATMUL) return saved - read_again(s, node) * again;
     if (node->op != LEATI_OP_CONV) return saved;
     const leati_window *window = &node->attrs.conv.window;
     bool is_point = true;
@@ -178,6 +277,7 @@ static bool may_be_fused(const leati_split *s, leati_value value, const leati_no
         return false;
     switch (leati_graph_node_at(s->graph, producer)->op) {
     case LEATI_OP_CONV:
+    case LEATI_OP_MATMUL:
     case LEATI_OP_BATCH_NORM_APPLY:
     case LEATI_OP_BINARY: return true;
     default: return false;
@@ -229,27 +329,56 @@ static void choose_end(leati_split *s) {
         work = operations;
         s->end = n + 1;
     }
-    if (work > OPERATIONS_PER_BYTE * best) s->end = 0;
+    if (work > (s->alone ? OPERATIONS_PER_BYTE_ALONE : OPERATIONS_PER_BYTE) * best) s->end = 0;
 }
 
-/* Returns the most bytes that a value has for one sample, of the values of convolutions. */
-static int64_t sample_bytes(const leati_graph *graph, int64_t batch) {
+static bool is_product(const leati_node *node) {
+    return node->op == LEATI_OP_MATMUL || node->op == LEATI_OP_ATTENTION;
+}
+
+/* Returns true if nearly all operations are those of products and attention. */
+static bool is_made_of_products(const leati_split *s) {
+    double products = 0, all = 0;
+    for (int32_t n = 0; n < leati_graph_node_count(s->graph); ++n) {
+        const leati_node *node = leati_graph_node_at(s->graph, n);
+        double operations = leati_plan_operations(s->plan, node);
+        all += operations;
+        if (is_product(node)) products += operations;
+    }
+    return all > 0 && products >= 0.9 * all;
+}
+
+/* Returns the most bytes that a value has for one sample, of the values of convolutions, or of products. */
+static int64_t sample_bytes(const leati_split *s) {
     int64_t most = 1;
-    for (int32_t n = 0; n < leati_graph_node_count(graph); ++n) {
-        const leati_node *node = leati_graph_node_at(graph, n);
-        if (node->op != LEATI_OP_CONV) continue;
-        int64_t bytes = (int64_t)leati_desc_bytes(leati_graph_desc(graph, node->outputs[0])) / batch;
+    for (int32_t n = 0; n < leati_graph_node_count(s->graph); ++n) {
+        const leati_node *node = leati_graph_node_at(s->graph, n);
+        if (s->alone ? !is_product(node) : node->op != LEATI_OP_CONV) continue;
+        int64_t bytes = (int64_t)leati_desc_bytes(leati_graph_desc(s->graph, node->outputs[0])) / s->batch;
         if (bytes > most) most = bytes;
     }
     return most;
 }
 
+/* Returns the number of samples of a group that one thread computes; 0: there are too few groups for the threads, or a
+ * number that leaves threads without work. */
+static int64_t group_alone(const leati_split *s) {
+    int64_t threads = s->plan->options.threads, group = (int64_t)L2_BYTES / sample_bytes(s);
+    if (group > s->batch) group = s->batch;
+    while (group > 1 && s->batch % group != 0) --group;
+    if (group < 1) group = 1;
+    int64_t groups = s->batch / group, rounds = (groups + threads - 1) / threads;
+    return groups > 1 && 8 * rounds * threads <= 9 * groups ? group : 0;
+}
+
 /* Returns the number of samples of a group: as many as fill the L2 caches, at least one for each thread, and two,
  * because kernels of one sample read weights more often than they need; 0: the batch cannot be divided into such
  * groups. */
-static int64_t group_of(const leati_graph *graph, int64_t batch, int threads) {
+static int64_t group_of(const leati_split *s) {
+    const int64_t batch = s->batch, threads = s->plan->options.threads;
     if (batch < 2) return 0;
-    int64_t least = (int64_t)L2_BYTES / sample_bytes(graph, batch) * threads;
+    if (s->alone) return group_alone(s);
+    int64_t least = (int64_t)L2_BYTES / sample_bytes(s) * threads;
     if (least < threads) least = threads;
     if (least < 2) least = 2;
     for (int64_t group = least; group <= 2 * least && 2 * group <= batch; group += threads)
@@ -279,7 +408,8 @@ leat_status leati_split_choose(leati_split *s, const leati_plan *plan, leat_erro
     const leati_plan_options *options = &plan->options;
     *s = (leati_split){.plan = plan, .graph = plan->graph, .batch = options->samples};
     if (options->deterministic || leati_plan_device(plan) || writes_states(s->graph)) return LEAT_OK;
-    s->group = group_of(s->graph, s->batch, options->threads);
+    s->alone = !options->measures && is_made_of_products(s);
+    s->group = group_of(s);
     if (s->group == 0) return LEAT_OK;
     LEATI_TRY(allocate(s, err));
     classify(s);

@@ -10,13 +10,14 @@
 typedef enum leati_sample_kind {
     LEATI_MIXED = 0, /* in a way that is not known, or an op between the samples and it mixes them */
     LEATI_FIXED,     /* not at all */
-    LEATI_SAMPLED    /* element i of axis 0 depends on sample i only */
+    LEATI_SAMPLED /* the first axis longer than 1 has equal parts, of which part i depends on sample i only */
 } leati_sample_kind;
 
 typedef struct leati_split {
     const leati_plan *plan;
     const leati_graph *graph;
     int64_t batch, group;     /* number of samples */
+    bool alone;               /* each thread computes whole groups alone */
     leati_sample_kind *kinds; /* by value */
     bool *in_front;           /* by node: the front has it, if it is before `end` */
     int32_t *readers;         /* by value: number of nodes that read it */
@@ -26,6 +27,9 @@ typedef struct leati_split {
     int32_t *parts;
     int32_t end; /* the front ends before this node; 0: there is no front */
 } leati_split;
+
+/* Returns the axis of the samples in a value that depends on them: the first that is longer than 1. */
+int leati_sample_axis(const leati_desc *desc);
 
 /* Chooses the front of the plan's graph for split->batch samples.  The caller frees the split, also after an error. */
 leat_status leati_split_choose(leati_split *split, const leati_plan *plan, leat_error *err);

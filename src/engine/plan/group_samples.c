@@ -14,8 +14,16 @@
 
 static leati_desc for_group(const leati_split *s, leati_value value) {
     leati_desc desc = *leati_graph_desc(s->graph, value);
-    if (s->kinds[value] == LEATI_SAMPLED) desc.shape[0] = s->group;
+    if (s->kinds[value] == LEATI_SAMPLED) {
+        int64_t *dim = &desc.shape[leati_sample_axis(&desc)];
+        *dim = *dim / s->batch * s->group;
+    }
     return desc;
+}
+
+static void set_dims(const leati_split *s, leati_value value, int64_t *dims) {
+    const int axis = leati_sample_axis(leati_graph_desc(s->graph, value));
+    dims[axis] = for_group(s, value).shape[axis];
 }
 
 /* Returns the value of the front for a value that no node computes. */
@@ -34,8 +42,9 @@ static void copy_node(const leati_split *s, leati_graph *front, int32_t n, leati
     const leati_node *node = leati_graph_node_at(s->graph, n);
     leati_attrs attrs = node->attrs;
     leati_value inputs[LEATI_MAX_INPUTS], outputs[LEATI_MAX_OUTPUTS];
-    if (s->in_front[n] && node->op == LEATI_OP_SLICE) attrs.slice.size[0] = s->group;
-    if (s->in_front[n] && node->op == LEATI_OP_RESHAPE) attrs.shape.dims[0] = s->group;
+    if (s->in_front[n] && node->op == LEATI_OP_SLICE) set_dims(s, node->inputs[0], attrs.slice.size);
+    if (s->in_front[n] && (node->op == LEATI_OP_RESHAPE || node->op == LEATI_OP_BROADCAST))
+        set_dims(s, node->outputs[0], attrs.shape.dims);
     for (int i = 0; i < node->input_count; ++i) {
         const leati_value v = node->inputs[i];
         if (v >= 0 && copies[v] == LEATI_NONE) copies[v] = copy_source(s, front, v);
@@ -107,21 +116,52 @@ static leat_status hand_over(leati_plan *plan, const leati_split *s, const leati
     return LEAT_OK;
 }
 
-static leat_status make_front(leati_plan *plan, const leati_split *s, leat_error *err) {
+/* Compiles the front for one lane. */
+static leat_status make_lane(leati_plan *plan, const leati_split *s, int32_t i, leati_value *copies,
+                             leat_error *err) {
     leati_graph *graph = NULL;
-    leati_value *copies = leati_calloc((size_t)leati_graph_value_count(s->graph) + 1, sizeof *copies);
+    leati_lane *lane = &plan->front->lanes[i];
     leati_plan_options options = plan->options;
     options.samples = 0;
-    plan->front = leati_calloc(1, sizeof *plan->front);
-    leat_status status = plan->front && copies ? build_front(s, &graph, copies, err)
-                                               : leati_fail_memory(err, 0, "groups of samples");
-    if (status == LEAT_OK) {
-        plan->front->groups = s->batch / s->group;
-        plan->front->samples = s->group;
-        status = hand_over(plan, s, copies, err);
+    if (s->alone) {
+        options.threads = 1;
+        options.recalls = false; /* All lanes have the same kernels. */
     }
-    if (status == LEAT_OK) status = leati_plan_create(&plan->front->plan, &graph, &options, err);
+    leat_status status = build_front(s, &graph, copies, err);
+    if (status == LEAT_OK && i > 0 && (status = leati_arena_create(&lane->arena, err)) == LEAT_OK) {
+        lane->arena->lent = &plan->options.arena->packs;
+        options.arena = lane->arena;
+    }
+    if (status == LEAT_OK) status = leati_plan_create(&lane->plan, &graph, &options, err);
     leati_graph_destroy(&graph);
+    return status;
+}
+
+static leat_status make_lanes(leati_plan *plan, const leati_split *s, leati_value *copies, leat_error *err) {
+    leati_front *front = plan->front;
+    int64_t lanes = s->alone ? plan->options.threads : 1;
+    if (lanes > front->groups) lanes = front->groups;
+    front->lanes = leati_calloc((size_t)lanes, sizeof *front->lanes);
+    if (!front->lanes) return leati_fail_memory(err, 0, "groups of samples");
+    while (front->lane_count < lanes) LEATI_TRY(make_lane(plan, s, front->lane_count++, copies, err));
+    front->plan = front->lanes[0].plan;
+    return LEAT_OK;
+}
+
+static leat_status make_front(leati_plan *plan, const leati_split *s, leat_error *err) {
+    leati_value *copies = leati_calloc((size_t)leati_graph_value_count(s->graph) + 1, sizeof *copies);
+    leati_front *front = plan->front = leati_calloc(1, sizeof *plan->front);
+    leat_status status = front && copies ? LEAT_OK : leati_fail_memory(err, 0, "groups of samples");
+    if (status == LEAT_OK) {
+        front->groups = s->batch / s->group;
+        front->samples = s->group;
+        status = make_lanes(plan, s, copies, err);
+    }
+    if (status == LEAT_OK) status = hand_over(plan, s, copies, err);
+    for (int32_t i = 0; status == LEAT_OK && i < front->lane_count; ++i) {
+        front->lanes[i].inputs = leati_calloc((size_t)front->input_count + 1, sizeof *front->inputs);
+        if (!front->lanes[i].inputs) status = leati_fail_memory(err, 0, "the inputs of groups of samples");
+    }
     leati_free(copies);
     return status;
 }
@@ -137,7 +177,12 @@ leat_status leati_plan_group_samples(leati_plan *plan, leat_error *err) {
 void leati_plan_free_front(leati_plan *plan) {
     leati_front *front = plan->front;
     if (!front) return;
-    leati_plan_destroy(&front->plan);
+    for (int32_t i = 0; i < front->lane_count; ++i) {
+        leati_plan_destroy(&front->lanes[i].plan);
+        leati_arena_destroy(&front->lanes[i].arena);
+        leati_free(front->lanes[i].inputs);
+    }
+    leati_free(front->lanes);
     for (int32_t i = 0; i < front->handed_count; ++i) leati_free(front->handed[i].memory);
     leati_free(front->handed);
     leati_free(front->input_bytes);
@@ -148,11 +193,84 @@ void leati_plan_free_front(leati_plan *plan) {
 
 /* ---- Running ---- */
 
-static void bind_group(const leati_front *front, const void *const *inputs, int64_t group) {
+/* A run of the front. */
+typedef struct front_run {
+    const leati_front *front;
+    const void *const *inputs;
+    uint64_t seed, step;
+    int64_t first; /* number of groups that were computed before the lanes began */
+} front_run;
+
+/* Computes one group.  step_ns (may be NULL) receives the times of its steps. */
+static leat_status compute_group(const front_run *r, const leati_lane *lane, int64_t group, int64_t *step_ns,
+                                 leat_error *err) {
+    const leati_front *front = r->front;
     for (int32_t i = 0; i < front->input_count; ++i)
-        front->inputs[i] = front->input_bytes[i]
-                               ? (const unsigned char *)inputs[i] + (size_t)group * front->input_bytes[i]
-                               : inputs[i];
+        lane->inputs[i] = (const unsigned char *)r->inputs[i] + (size_t)group * front->input_bytes[i];
+    LEATI_TRY(leati_plan_run_timed(lane->plan, lane->inputs, r->seed, r->step, step_ns, err));
+    for (int32_t i = 0; i < front->handed_count; ++i) {
+        const leati_handed *handed = &front->handed[i];
+        memcpy(handed->memory + (size_t)group * handed->bytes,
+               leati_plan_output(lane->plan, handed->value).data, handed->bytes);
+    }
+    return LEAT_OK;
+}
+
+static void compute_in_lane(void *of, int64_t task, int member) {
+    const front_run *r = of;
+    leati_lane *lane = &r->front->lanes[member];
+    if (lane->status != LEAT_OK) return;
+    lane->failed = r->first + task;
+    lane->status = compute_group(r, lane, lane->failed, NULL, &lane->err);
+}
+
+/* Returns the failure of the first group that failed in a lane. */
+static leat_status status_of_lanes(const leati_front *front, leat_error *err) {
+    const leati_lane *first = NULL;
+    for (int32_t i = 0; i < front->lane_count; ++i) {
+        const leati_lane *lane = &front->lanes[i];
+        if (lane->status != LEAT_OK && (!first || lane->failed < first->failed)) first = lane;
+    }
+    if (!first) return LEAT_OK;
+    if (err) *err = first->err;
+    return first->status;
+}
+
+/* Returns true if a run packs weights that all lanes use. */
+static bool packs_weights(const leati_plan *plan) {
+    for (int32_t s = 0; s < plan->step_count; ++s) {
+        const leati_prepacked *pack = plan->work[plan->steps[s]].pack;
+        if (pack && pack->version != plan->options.arena->version) return true;
+    }
+    return false;
+}
+
+/* Runs the groups, each in the lane of the thread that takes it.  Where weights must be packed, the first group is
+ * computed before the others. */
+static leat_status run_lanes(const leati_plan *plan, front_run *r, leat_error *err) {
+    const leati_front *front = r->front;
+    leati_arena *arena = plan->options.arena;
+    for (int32_t i = 0; i < front->lane_count; ++i) {
+        front->lanes[i].status = LEAT_OK;
+        if (i > 0) leati_arena_set_version(front->lanes[i].arena, arena->version);
+    }
+    r->first = packs_weights(front->plan);
+    if (r->first) LEATI_TRY(compute_group(r, &front->lanes[0], 0, NULL, err));
+    leati_thread_pool_limit(arena->pool, front->lane_count);
+    leati_thread_pool_share(arena->pool, front->lane_count, front->groups - r->first, compute_in_lane, r);
+    return status_of_lanes(front, err);
+}
+
+/* Runs the groups one after the other.  Of several lanes the times are those of one, divided by their number. */
+static leat_status run_in_order(const front_run *r, int64_t *step_ns, int64_t *group_ns, leat_error *err) {
+    const leati_front *front = r->front;
+    const int32_t steps = front->plan->step_count;
+    for (int64_t g = 0; g < front->groups; ++g) {
+        LEATI_TRY(compute_group(r, &front->lanes[0], g, group_ns, err));
+        for (int32_t t = 0; step_ns && t < steps; ++t) step_ns[t] += group_ns[t];
+    }
+    for (int32_t t = 0; step_ns && t < steps; ++t) step_ns[t] /= front->lane_count;
+    return LEAT_OK;
 }
 
 const void *const *leati_plan_rest_inputs(const leati_plan *plan, const void *const *inputs) {
@@ -165,23 +283,20 @@ const void *const *leati_plan_rest_inputs(const leati_plan *plan, const void *co
 
 leat_status leati_plan_run_front(leati_plan *plan, const void *const *inputs, uint64_t seed, uint64_t step,
                                  int64_t *step_ns, leat_error *err) {
-    leati_front *front = plan->front;
+    const leati_front *front = plan->front;
+    leati_arena *arena = plan->options.arena;
+    front_run r = {.front = front, .inputs = inputs, .seed = seed, .step = step};
     const int32_t steps = front->plan->step_count;
+    const bool unknown = arena->version == 0;
     int64_t *group_ns = NULL;
     if (step_ns && !(group_ns = leati_calloc((size_t)steps + 1, sizeof *group_ns)))
         return leati_fail_memory(err, (size_t)steps * sizeof *group_ns, "times");
     for (int32_t t = 0; step_ns && t < steps; ++t) step_ns[t] = 0;
-    leat_status status = LEAT_OK;
-    for (int64_t g = 0; g < front->groups && status == LEAT_OK; ++g) {
-        bind_group(front, inputs, g);
-        status = leati_plan_run_timed(front->plan, front->inputs, seed, step, group_ns, err);
-        for (int32_t t = 0; step_ns && t < steps; ++t) step_ns[t] += group_ns[t];
-        for (int32_t i = 0; i < front->handed_count && status == LEAT_OK; ++i) {
-            const leati_handed *handed = &front->handed[i];
-            memcpy(handed->memory + (size_t)g * handed->bytes,
-                   leati_plan_output(front->plan, handed->value).data, handed->bytes);
-        }
-    }
+    /* All groups of the run have the same weights. */
+    if (unknown) arena->version = UINT64_MAX - arena->unknown++;
+    leat_status status = step_ns || front->lane_count == 1 ? run_in_order(&r, step_ns, group_ns, err)
+                                                           : run_lanes(plan, &r, err);
+    if (unknown) arena->version = 0;
     leati_free(group_ns);
     return status;
 }

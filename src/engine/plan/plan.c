@@ -448,19 +448,29 @@ leat_status leati_plan_finish(leati_plan *plan, leat_error *err) {
     return plan->blocks ? leati_plan_finish_on_device(plan, err) : LEAT_OK;
 }
 
+static void drop_found(leati_plan *plan, void *weights) {
+    plan->options.slabs[LEATI_SLAB_WEIGHTS] = weights;
+    leati_plan_drop_found_prepacked(plan);
+}
+
 /* Finds memory for the packed weights of the plan and of its front, or of neither. */
 static leat_status find_prepacked(leati_plan *plan, void *weights, leati_prepacked_set *packs,
                                   leat_error *err) {
     void *before = plan->options.slabs[LEATI_SLAB_WEIGHTS];
-    if (plan->front) LEATI_TRY(find_prepacked(plan->front->plan, weights, packs, err));
-    plan->options.slabs[LEATI_SLAB_WEIGHTS] = weights;
-    leat_status status = leati_plan_find_prepacked(plan, packs, err);
-    if (status == LEAT_OK) return status;
-    plan->options.slabs[LEATI_SLAB_WEIGHTS] = before;
-    leati_plan_drop_found_prepacked(plan);
-    if (!plan->front) return status;
-    plan->front->plan->options.slabs[LEATI_SLAB_WEIGHTS] = before;
-    leati_plan_drop_found_prepacked(plan->front->plan);
+    const leati_front *front = plan->front;
+    int32_t lanes = front ? front->lane_count : 0, found = 0;
+    leat_status status = LEAT_OK;
+    while (status == LEAT_OK && found < lanes) {
+        status = find_prepacked(front->lanes[found].plan, weights, packs, err);
+        found += status == LEAT_OK;
+    }
+    if (status == LEAT_OK) {
+        plan->options.slabs[LEATI_SLAB_WEIGHTS] = weights;
+        status = leati_plan_find_prepacked(plan, packs, err);
+        if (status == LEAT_OK) return status;
+        drop_found(plan, before);
+    }
+    while (found > 0) drop_found(front->lanes[--found].plan, before);
     return status;
 }
 
@@ -487,10 +497,12 @@ leat_status leati_plan_adopt(leati_plan *plan, void *weights, leati_prepacked_se
                              const void *const *inputs, leat_error *err) {
     LEATI_TRY(find_prepacked(plan, weights, packs, err));
     leat_status status = LEAT_OK;
-    if (plan->front) {
-        status = take_weights(plan->front->plan, weights, version, inputs, err);
-        inputs = leati_plan_rest_inputs(plan, inputs);
+    for (int32_t i = 0; plan->front && i < plan->front->lane_count; ++i) {
+        leat_status lane = take_weights(plan->front->lanes[i].plan, weights, version, inputs,
+                                        status == LEAT_OK ? err : NULL);
+        if (status == LEAT_OK) status = lane;
     }
+    if (plan->front) inputs = leati_plan_rest_inputs(plan, inputs);
     leat_status rest = take_weights(plan, weights, version, inputs, status == LEAT_OK ? err : NULL);
     return status == LEAT_OK ? rest : status;
 }
@@ -528,6 +540,7 @@ size_t leati_plan_arena_bytes(const leati_plan *plan) {
     if (!front) return plan->arena_bytes;
     size_t bytes =
         plan->arena_bytes > front->plan->arena_bytes ? plan->arena_bytes : front->plan->arena_bytes;
+    for (int32_t i = 1; i < front->lane_count; ++i) bytes += front->lanes[i].plan->arena_bytes;
     for (int32_t i = 0; i < front->handed_count; ++i) bytes += front->handed[i].bytes * (size_t)front->groups;
     return bytes;
 }

@@ -41,7 +41,9 @@ struct leati_arena {
     unsigned char *memory;
     size_t bytes;
     leati_prepacked_set packs;
+    leati_prepacked_set *lent;   /* packs of another arena that this one uses; NULL: its own */
     uint64_t version;            /* of the weights; 0: not known */
+    uint64_t unknown;            /* number of runs in groups with an unknown version */
     leati_thread_pool *pool;     /* NULL: no plan has more than one thread */
     leati_tuning_cache *choices; /* NULL: no plan has been tuned */
 };
@@ -91,14 +93,27 @@ typedef struct leati_handed {
     unsigned char *memory;
 } leati_handed;
 
-/* The first ops of a prediction, which run for one group of samples after the other (group_samples.c). */
+/* A copy of the front for one thread.  The first one runs in the arena of the whole plan. */
+typedef struct leati_lane {
+    leati_plan *plan;
+    leati_arena *arena;  /* of the other lanes; they use the first one's packed weights */
+    const void **inputs; /* of a group */
+    leat_status status;
+    leat_error err;
+    int64_t failed; /* the group that failed */
+} leati_lane;
+
+/* The first ops of a prediction, which run for one group of samples after the other (group_samples.c).  With several
+ * lanes each thread computes the groups that it takes alone. */
 typedef struct leati_front {
-    leati_plan *plan;        /* for one group */
+    leati_plan *plan; /* for one group: that of the first lane */
+    leati_lane *lanes;
+    int32_t lane_count;
     int64_t groups, samples; /* number of groups, and of samples in each */
     int32_t input_count, handed_count;
     size_t *input_bytes; /* by graph input: of one group; 0: all groups have the same */
     leati_handed *handed;
-    const void **inputs; /* of a group, and of the rest: the graph's inputs, then the memory of `handed` */
+    const void **inputs; /* of the rest: the graph's inputs, then the memory of `handed` */
 } leati_front;
 
 struct leati_plan {

@@ -216,7 +216,8 @@ void leati_plan_drop_found_prepacked(leati_plan *plan) {
 
 leat_status leati_plan_prepack(leati_plan *plan, leat_error *err) {
     LEATI_TRY(note_written(plan, err));
-    LEATI_TRY(leati_plan_find_prepacked(plan, &plan->options.arena->packs, err));
+    leati_arena *arena = plan->options.arena;
+    LEATI_TRY(leati_plan_find_prepacked(plan, arena->lent ? arena->lent : &arena->packs, err));
     leati_plan_take_prepacked(plan);
     return LEAT_OK;
 }

@@ -162,8 +162,9 @@ static void add_foot(const leati_plan_view *view, leati_text *text) {
                    (int)view->count, (int)leati_graph_node_count(leati_plan_graph(plan)),
                    view->operations / 1e9, arena, bound);
     if (leati_plan_group_size(plan) > 0)
-        leati_text_add(text, "the first %d steps are computed for groups of %lld samples\n",
-                       (int)view->grouped, (long long)leati_plan_group_size(plan));
+        leati_text_add(text, "the first %d steps are computed for groups of %lld sample%s\n",
+                       (int)view->grouped, (long long)leati_plan_group_size(plan),
+                       leati_plan_group_size(plan) > 1 ? "s" : "");
     if (view->measured > 0)
         leati_text_add(text, "* %d kernel%s chosen by measuring\n", (int)view->measured,
                        view->measured == 1 ? "" : "s");
