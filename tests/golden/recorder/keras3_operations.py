@@ -242,7 +242,7 @@ def windows():
     one("unfold", lambda x: [ops.unfold(x, 2), ops.unfold(x, (2, 3), padding=1, stride=(1, 2))], (2, 4, 5))
     one("fold", lambda x: ops.fold(x, (5, 4), 2, padding=1, stride=2), (8, 9))
     one("frames", lambda x: ops.extract_sequences(x, 4, 3), (2, 10))
-    one("filters", lambda x: [ops.image.gaussian_blur(x, (3, 5), (1.5, 0.8)), ops.image.sobel_edges(x)], (5, 6, 2))
+    one("filters", lambda x: [ops.image.gaussian_blur(x, (3, 5), (1.5, 0.8)), 0.1 * ops.image.sobel_edges(x), x], (5, 6, 2))
     one("hsv", lambda x: ops.image.rgb_to_hsv(ops.sigmoid(x)), (3, 4, 3))
 
 
