@@ -229,12 +229,35 @@ static void test_steps_of_a_masked_lm_head(void **state) {
     leat_model_destroy(&model);
 }
 
+/* A joined mask of ones would take as much memory as the tensors: without masks there is none. */
+static void test_concatenate_without_masks(void **state) {
+    (void)state;
+    static const char json[] =
+        "{\"class_name\": \"Model\", \"config\": {\"name\": \"m\", \"layers\": ["
+        "{\"class_name\": \"InputLayer\", \"name\": \"x\", \"config\": {\"name\": \"x\", "
+        "\"batch_input_shape\": [null, 4]}, \"inbound_nodes\": []},"
+        "{\"class_name\": \"Concatenate\", \"name\": \"c\", \"config\": {\"name\": \"c\", \"axis\": -1}, "
+        "\"inbound_nodes\": [[[\"x\", 0, 0, {}], [\"x\", 0, 0, {}]]]}],"
+        "\"input_layers\": [[\"x\", 0, 0]], \"output_layers\": [[\"c\", 0, 0]]}}";
+    leat_error err = {0};
+    leati_program program;
+    leat_model *model = make(json, NULL, NULL);
+    const leati_desc x = desc(LEAT_F32, 2, BATCH, 4, 0);
+    const leati_program_spec spec = spec_of(LEATI_PREDICT, x, x);
+    assert_ok(leati_program_build(model, &spec, &program, &err), &err);
+    /* the input, the result and its copy for the caller: no constant */
+    assert_int_equal(leati_graph_value_count(program.graph), 3);
+    leati_graph_destroy(&program.graph);
+    leat_model_destroy(&model);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_types),
         cmocka_unit_test(test_shapes),
         cmocka_unit_test(test_impossible_steps),
         cmocka_unit_test(test_predict),
+        cmocka_unit_test(test_concatenate_without_masks),
         cmocka_unit_test(test_softmax_behind_a_mask),
         cmocka_unit_test(test_steps_of_a_masked_lm_head),
     };

@@ -59,19 +59,19 @@ static leati_value joined_mask(const leati_layer *layer, const leati_lowering *l
     leati_graph *g = lowering->graph;
     leati_value masks[LEATI_MAX_INPUTS];
     bool any = false;
+    for (int i = 0; i < input_count; ++i) any = any || lowering->input_masks[i] != LEATI_NONE;
+    if (!any) return LEATI_NONE; /* the ones below would take as much memory as the inputs */
     for (int i = 0; i < input_count; ++i) {
         const leati_desc *desc = leati_graph_desc(g, inputs[i]);
         int64_t dims[LEAT_MAX_RANK];
         memcpy(dims, desc->shape, sizeof dims);
         if (desc->rank > 0 && axis != desc->rank - 1) dims[desc->rank - 1] = 1;
         masks[i] = lowering->input_masks[i];
-        any = any || masks[i] != LEATI_NONE;
         if (masks[i] == LEATI_NONE)
             masks[i] = leati_full(g, desc->rank, dims, 1.0f);
         else if (leati_graph_desc(g, masks[i])->rank < desc->rank)
             masks[i] = leati_expand_last(g, masks[i]);
     }
-    if (!any) return LEATI_NONE;
     return leati_reduce_last(g, c->as_keras3 ? LEATI_REDUCE_MAX : LEATI_REDUCE_MIN,
                              leati_concat(g, input_count, masks, axis), false);
 }
