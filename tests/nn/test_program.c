@@ -105,6 +105,27 @@ static void test_types(void **state) {
     }
 }
 
+/* Metrics of numbers beside a sparse loss compare the class numbers as numbers, whatever the type of the targets. */
+static void test_metrics_of_class_numbers(void **state) {
+    (void)state;
+    const leati_desc x = desc(LEAT_F32, 2, BATCH, 4, 0);
+    const leati_desc targets[] = {desc(LEAT_I32, 2, BATCH, 1, 0), desc(LEAT_F32, 2, BATCH, 1, 0)};
+    const void *const inputs[][2] = {{xs, numbers}, {xs, float_numbers}};
+    float losses[2];
+    for (int i = 0; i < 2; ++i) {
+        leat_error err = {0};
+        leat_model *model = make(SMALL_ONE, NULL, NULL);
+        leat_compile_options options = leat_compile_options_default();
+        options.loss = "sparse_categorical_crossentropy";
+        options.metrics = "mae,accuracy";
+        assert_ok(leat_model_compile(model, &options, &err), &err);
+        const leati_program_spec spec = spec_of(LEATI_TRAIN, x, targets[i]);
+        losses[i] = run_steps(model, &spec, inputs[i], 2, &run_backends[0]);
+        leat_model_destroy(&model);
+    }
+    assert_true(isfinite(losses[0]) && losses[0] == losses[1]);
+}
+
 /* Building or binding the program must fail; the message says what is wrong and where. */
 static void expect(const char *json, const char *loss, const leati_program_spec *spec, leat_status status,
                    const char *says) {
@@ -254,6 +275,7 @@ static void test_concatenate_without_masks(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_types),
+        cmocka_unit_test(test_metrics_of_class_numbers),
         cmocka_unit_test(test_shapes),
         cmocka_unit_test(test_impossible_steps),
         cmocka_unit_test(test_predict),

@@ -77,6 +77,13 @@ static void keep_for_whole(context *c, int index) {
         weights == LEATI_NONE ? LEATI_NONE : keep_for_reading(c, weights, true);
 }
 
+/* Returns the targets of a metric.  Those of a sparse crossentropy are integers, which other metrics of the output,
+ * such as "mae", compare as numbers. */
+static leati_value targets_of(context *c, const leati_metric *metric) {
+    const leati_value targets = c->targets[metric->output];
+    return metric->class_numbers ? targets : leati_step_as_float(c, targets);
+}
+
 static void lower_metric(context *c, int index) {
     const leati_metric *metric = &c->model->compiled.metrics[index];
     if (!check_class_numbers(c, metric)) return;
@@ -86,7 +93,7 @@ static void lower_metric(context *c, int index) {
     }
     leati_value values = c->compared[metric->output], targets = LEATI_NONE;
     if (metric->lower)
-        values = metric->lower(c->graph, &metric->options, c->targets[metric->output], values);
+        values = metric->lower(c->graph, &metric->options, targets_of(c, metric), values);
     else
         targets = keep_for_reading(c,
                                    metric->options.object ? leati_step_as_float(c, c->targets[metric->output])
