@@ -183,15 +183,18 @@ def images():
 
 def choices():
     """Choices between values: NaN, conditions, bins."""
-    def holes(x):
-        return ops.where(x > 0.75, ops.log(0 * x - 1), x)
+    def holes(x, above=0.75):
+        return ops.where(x > above, ops.log(0 * x - 1), x)
+
+    def some(x):
+        return holes(x, 1.2)
     mild("nan_to_num", lambda x: ops.nan_to_num(ops.log(x) * 0.1 + x) + ops.nan_to_num(x / ops.relu(x), nan=1.0, posinf=2.0, neginf=-3.0),
         (4, 3))
-    mild("nan_reductions", lambda x: [ops.nanmax(holes(x), axis=1), ops.nanmin(holes(x), axis=1), ops.nanmean(holes(x), axis=1),
-                                     ops.nansum(holes(x), axis=1), ops.nanprod(holes(x), axis=1), ops.nanstd(holes(x), axis=1),
-                                     ops.nanvar(holes(x), axis=1, keepdims=True), ops.nancumsum(holes(x), axis=1),
-                                     ops.nancumprod(holes(x), axis=1), ops.cast(ops.nanargmax(holes(x), axis=1), "float32") * x[:, 0],
-                                     ops.cast(ops.nanargmin(holes(x), axis=2), "float32") * x[:, :, 0]], (4, 3))
+    mild("nan_reductions", lambda x: [ops.nanmax(some(x), axis=1), ops.nanmin(some(x), axis=1), ops.nanmean(some(x), axis=1),
+                                     ops.nansum(some(x), axis=1), ops.nanprod(some(x), axis=1), ops.nanstd(some(x), axis=1),
+                                     ops.nanvar(some(x), axis=1, keepdims=True), ops.nancumsum(some(x), axis=1),
+                                     ops.nancumprod(some(x), axis=1), ops.cast(ops.nanargmax(some(x), axis=1), "float32") * x[:, 0],
+                                     ops.cast(ops.nanargmin(some(x), axis=2), "float32") * x[:, :, 0]], (4, 3))
     mild("extremes_without_nan", lambda x, y: ops.fmax(holes(x), y) + ops.fmin(x, holes(y)), (4, 3), (4, 3))
     mild("select", lambda x, y: ops.select([x > 0, y > 0], [x, 2 * y], default=3.0) + ops.select([x > 1, y > 0.5], [x, y], y * y),
         (4, 3), (4, 3))
