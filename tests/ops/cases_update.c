@@ -7,6 +7,12 @@
 #define LARGE          OP_FILLED(OP_UNIFORM, 1.0, 4.0, N)
 #define TINY           OP_FILLED(OP_UNIFORM, -0.1, 0.1, N)
 #define ZERO           OP_FILLED(OP_UNIFORM, 0.0, 0.0, N)
+#define LOOKED_UP      OP_F32(4, 9, 5) /* the gradient of a lookup in a table, with its indices */
+#define INDICES        OP_TYPED(LEAT_I32, 0, 29, 4, 9)
+#define TABLE          OP_F32(90, 5)
+#define SMALL_TABLE    OP_FILLED(OP_UNIFORM, 0.001, 0.1, 90, 5)
+#define LARGE_TABLE    OP_FILLED(OP_UNIFORM, 1.0, 4.0, 90, 5)
+#define TINY_TABLE     OP_FILLED(OP_UNIFORM, -0.1, 0.1, 90, 5)
 #define SCALARS(count) OP_FILLED(OP_UNIFORM, 0.05, 0.9, count)
 
 #define UPDATE(title, which, attributes, count, ...)                                                         \
@@ -95,4 +101,38 @@ const op_case cases_update[] = {
            OP_F32(N), OP_F32(N), OP_F32(N), SMALL, LARGE),
     UPDATE("nadam, powers", UPDATE_NADAM, WITH(.powers = true), 6, SCALARS(9), OP_F32(N), OP_F32(N),
            OP_F32(N), SMALL, LARGE),
+    UPDATE("sgd, rows", UPDATE_SGD, WITH(.rows = true), 5, SCALARS(2), LOOKED_UP, TABLE, OP_ABSENT, INDICES),
+    UPDATE("sgd, nesterov, rows", UPDATE_SGD, WITH(.momentum = true, .nesterov = true, .rows = true), 5,
+           SCALARS(2), LOOKED_UP, TABLE, TABLE, INDICES),
+    UPDATE("sgd, decay, rows", UPDATE_SGD, WITH(.decay = true, .rows = true), 5, SCALARS(3), LOOKED_UP, TABLE,
+           OP_ABSENT, INDICES),
+    UPDATE("rmsprop, rows", UPDATE_RMSPROP, WITH(.rows = true), 7, SCALARS(3), LOOKED_UP, TABLE, SMALL_TABLE,
+           OP_ABSENT, OP_ABSENT, INDICES),
+    UPDATE("rmsprop, keras 3, everything, rows", UPDATE_RMSPROP,
+           WITH(.as_keras3 = true, .accumulates = true, .centered = true, .decay = true, .powers = true,
+                .rows = true),
+           7, SCALARS(6), LOOKED_UP, TABLE, LARGE_TABLE, TABLE, TINY_TABLE, INDICES),
+    UPDATE("adagrad, rows", UPDATE_ADAGRAD, WITH(.rows = true), 5, SCALARS(2), LOOKED_UP, TABLE, SMALL_TABLE,
+           INDICES),
+    UPDATE("adagrad, keras 3, decay, powers, rows", UPDATE_ADAGRAD,
+           WITH(.as_keras3 = true, .decay = true, .powers = true, .rows = true), 5, SCALARS(3), LOOKED_UP,
+           TABLE, SMALL_TABLE, INDICES),
+    UPDATE("adadelta, keras 3, powers, rows", UPDATE_ADADELTA,
+           WITH(.as_keras3 = true, .powers = true, .rows = true), 6, SCALARS(4), LOOKED_UP, TABLE,
+           SMALL_TABLE, SMALL_TABLE, INDICES),
+    UPDATE("adam, rows", UPDATE_ADAM, WITH(.rows = true), 7, SCALARS(4), LOOKED_UP, TABLE, TABLE, SMALL_TABLE,
+           OP_ABSENT, INDICES),
+    UPDATE("adam, keras 3, amsgrad, powers, rows", UPDATE_ADAM,
+           WITH(.as_keras3 = true, .amsgrad = true, .powers = true, .rows = true), 7, SCALARS(4), LOOKED_UP,
+           TABLE, TABLE, SMALL_TABLE, SMALL_TABLE, INDICES),
+    UPDATE("adam, rows of a wide table", UPDATE_ADAM, WITH(.rows = true), 7, SCALARS(4), OP_F32(3, 5000),
+           OP_F32(7, 5000), OP_F32(7, 5000), OP_FILLED(OP_UNIFORM, 0.001, 0.1, 7, 5000), OP_ABSENT,
+           OP_TYPED(LEAT_F32, 1, 4, 3)),
+    UPDATE("adamax, keras 3, powers, rows", UPDATE_ADAMAX,
+           WITH(.as_keras3 = true, .powers = true, .rows = true), 6, SCALARS(4), LOOKED_UP, TABLE, TABLE,
+           SMALL_TABLE, INDICES),
+    UPDATE("nadam, rows", UPDATE_NADAM, WITH(.rows = true), 6, SCALARS(9), LOOKED_UP, TABLE, TABLE,
+           SMALL_TABLE, INDICES),
+    UPDATE("lion, rows of no lookup", UPDATE_LION, WITH(.rows = true), 5, SCALARS(3), OP_F32(0, 5), TABLE,
+           TABLE, OP_TYPED(LEAT_I32, 0, 89, 0)),
     {0}};

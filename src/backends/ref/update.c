@@ -4,6 +4,8 @@
 #include <math.h>
 
 #include "backends/ref/ref.h"
+#include "base/error.h"
+#include "engine/op_semantics/index.h"
 
 static leat_status run_moving_average(const leati_kernel *kernel, void *const *args, const leati_run *run,
                                       leat_error *err) {
@@ -28,7 +30,12 @@ typedef struct update {
     const float *powers; /* NULL: those of g */
     float *p, *slot[MAX_SLOTS];
     int64_t count;
+    bool sums_absolute; /* powers are absolute values, not squares */
 } update;
+
+static bool has_last_input(const leati_attrs *attrs) {
+    return attrs->update.powers || attrs->update.rows;
+}
 
 static update update_of(const leati_kernel *kernel, void *const *args) {
     const leati_ref *ref = leati_ref_of(kernel);
@@ -36,11 +43,34 @@ static update update_of(const leati_kernel *kernel, void *const *args) {
                 .scalars = args[0],
                 .g = args[1],
                 .p = args[2],
-                .count = leati_desc_count(leati_ref_in(ref, 1))};
-    int end = ref->input_count - (ref->attrs.update.powers ? 1 : 0);
+                .count = leati_desc_count(leati_ref_in(ref, 2))};
+    int end = ref->input_count - (has_last_input(&ref->attrs) ? 1 : 0);
     for (int i = 0; i < MAX_SLOTS && 3 + i < end; ++i) u.slot[i] = args[3 + i];
     if (ref->attrs.update.powers) u.powers = args[end];
     return u;
+}
+
+/* Adds up the rows of the gradient and their powers, in tables of the weights' shape in `scratch`. */
+static leat_status sum_rows(const leati_ref *ref, void *const *args, float *scratch, update *u,
+                            leat_error *err) {
+    const int last = ref->input_count - 1;
+    const leati_desc *table = leati_ref_in(ref, 2), *indices = leati_ref_in(ref, last);
+    const int64_t columns = table->shape[1], count = leati_desc_count(indices);
+    const float *gradient = args[1];
+    float *g = scratch, *powers = scratch + u->count;
+    for (int64_t i = 0; i < u->count; ++i) g[i] = powers[i] = 0;
+    for (int64_t i = 0; i < count; ++i) {
+        const int64_t row = leati_index_at(indices->dtype, args[last], i, table->shape[0]);
+        if (row < 0) return leati_index_fail(indices, args[last], i, table->shape[0], err);
+        for (int64_t c = 0; c < columns; ++c) {
+            const float x = gradient[i * columns + c];
+            g[row * columns + c] += x;
+            powers[row * columns + c] += u->sums_absolute ? fabsf(x) : x * x;
+        }
+    }
+    u->g = g;
+    if (ref->attrs.update.powers) u->powers = powers;
+    return LEAT_OK;
 }
 
 /* Returns the share of the weights that decays first: the scalar behind the op's `scalars` own ones, or 0. */
@@ -187,13 +217,18 @@ static void lion(const update *u) {
 #define UPDATE_KERNEL(lower)                                                                                 \
     static leat_status run_##lower(const leati_kernel *kernel, void *const *args, const leati_run *run,      \
                                    leat_error *err) {                                                        \
-        (void)run;                                                                                           \
-        (void)err;                                                                                           \
         update u = update_of(kernel, args);                                                                  \
+        u.sums_absolute = lower == adamax;                                                                   \
+        if (u.attrs->update.rows) LEATI_TRY(sum_rows(leati_ref_of(kernel), args, run->scratch, &u, err));    \
         lower(&u);                                                                                           \
         return LEAT_OK;                                                                                      \
     }                                                                                                        \
-    LEATI_REF_ACCEPTS(update_##lower, run_##lower)
+    leat_status leati_ref_update_##lower(const leati_task *task, leati_kernel *kernel, char *why,            \
+                                         leat_error *err) {                                                  \
+        (void)why;                                                                                           \
+        if (task->attrs->update.rows) kernel->scratch_bytes = 2 * leati_desc_bytes(&task->inputs[2]);        \
+        return leati_ref_accept(task, kernel, run_##lower, err);                                             \
+    }
 
 UPDATE_KERNEL(sgd)
 UPDATE_KERNEL(rmsprop)

@@ -420,6 +420,7 @@ typedef struct leati_attrs {
             bool accumulates; /* RMSPROP as_keras3: the steps have momentum */
             bool centered;    /* RMSPROP as_keras3: the mean gradient is subtracted */
             bool powers;      /* the last input is the sum of the powers of the gradients of a repeated row */
+            bool rows; /* the gradient is a list of rows of a table; the last input has their indices */
         } update;
     };
     /* Ops fused into this one, which the kernel applies to output 0 in the order of leati_post_kind.  Only the plan

@@ -44,6 +44,10 @@
  * With attrs.update.powers, one more input follows all optimizer slots, of the shape of g.  It replaces g^2, and |g|
  * in ADAMAX: g is then the sum of several gradients of the same row, and the input is the sum of their squares, or of
  * their absolute values.  In ADADELTA, u^2 becomes that sum (d + epsilon) / (a + epsilon).
+ * With attrs.update.rows, the weights are a table (rows, columns), the gradient is (..., columns), and in the place of
+ * the powers an input (...) of any type has the index of each of its rows.  g is the sum of the gradient's rows with
+ * the same index, and 0 where there is none; with attrs.update.powers, the powers are the sums of those of the rows.
+ * The indices are those of a GATHER that ran before.
  * lr_t is lr sqrt(1 - beta_2^t) / (1 - beta_1^t) for ADAM and lr / (1 - beta_1^t) for ADAMAX, computed in float.  In
  * NADAM, mu and mu' are momentum_cache_t and momentum_cache_t_1, s and s' are m_schedule_new and m_schedule_next.
  * Room: engine. */
@@ -68,18 +72,30 @@ const leati_op_descriptor leati_op_moving_average = {.name = "moving_average",
                                                      .writes = 1u,
                                                      .infer = infer_moving_average};
 
+static leat_status infer_rows(int input_count, int most, const leati_desc *in, leat_error *err) {
+    LEATI_TRY(leati_expect_rank(&in[2], "weights", 2, err));
+    if (input_count != 4 + most || in[1].rank != in[3 + most].rank + 1)
+        return leati_fail(err, LEAT_ESHAPE, "expected a gradient with one row for each index");
+    leati_desc gradient = in[3 + most];
+    gradient.dtype = LEAT_F32;
+    gradient.shape[gradient.rank++] = in[2].shape[1];
+    return leati_expect_like(&in[1], "gradient", &gradient, err);
+}
+
 static leat_status infer_update(const leati_attrs *attrs, int64_t scalars, int slots, int most,
                                 int input_count, const leati_desc *in, leat_error *err) {
     if (attrs->update.decay) scalars += 1;
     LEATI_TRY(leati_expect_shape(&in[0], "scalars", 1, &scalars, err));
     LEATI_TRY(leati_expect_f32(&in[1], "gradient", err));
-    LEATI_TRY(leati_expect_like(&in[2], "weights", &in[1], err));
+    LEATI_TRY(attrs->update.rows ? infer_rows(input_count, most, in, err)
+                                 : leati_expect_like(&in[2], "weights", &in[1], err));
     for (int i = 3; i < input_count; ++i) {
         char name[24];
-        if (i == 3 + most && attrs->update.powers) return leati_expect_like(&in[i], "powers", &in[1], err);
+        if (i == 3 + most && attrs->update.rows) return LEAT_OK;
+        if (i == 3 + most && attrs->update.powers) return leati_expect_like(&in[i], "powers", &in[2], err);
         snprintf(name, sizeof name, "optimizer slot %d", i - 3);
         if (i < 3 + slots)
-            LEATI_TRY(leati_expect_like(&in[i], name, &in[1], err));
+            LEATI_TRY(leati_expect_like(&in[i], name, &in[2], err));
         else if (in[i].rank >= 0)
             return leati_fail(err, LEAT_EINVAL, "expected %d optimizer slots, received %d", slots, i - 2);
     }
@@ -87,7 +103,7 @@ static leat_status infer_update(const leati_attrs *attrs, int64_t scalars, int s
 }
 
 /* Defines the descriptor of an op that has between `fewest` and `most` optimizer slots, and `slots` of them with given
- * attributes.  The optional input behind them is attrs.update.powers. */
+ * attributes.  The optional input behind them is for attrs.update.powers, or for attrs.update.rows. */
 #define DEFINE_UPDATE(lower, scalars, slots, fewest, most)                                                   \
     static leat_status infer_##lower(const leati_attrs *attrs, int input_count, const leati_desc *in,        \
                                      leati_desc *out, leat_error *err) {                                     \

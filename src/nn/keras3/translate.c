@@ -199,10 +199,12 @@ static leat_status translate_late_layer(json_t *config, const leati_layer_type *
     return LEAT_OK;
 }
 
-/* Refuses an InputLayer of ragged or sparse tensors. */
-static leat_status check_input(const json_t *config, leat_error *err) {
+/* Refuses ragged and sparse tensors.  An optional input is left required: leat needs all inputs. */
+static leat_status translate_input(json_t *config, leat_error *err) {
     bool ragged = json_is_true(json_object_get(config, "ragged"));
-    if (!ragged && !json_is_true(json_object_get(config, "sparse"))) return LEAT_OK;
+    json_object_del(config, "optional");
+    if (!ragged && !json_is_true(json_object_get(config, "sparse")))
+        return rename_key(config, "batch_shape", "batch_input_shape", err);
     return leati_fail(err, LEAT_ENOTSUP,
                       "an Input with %s=True, which leat does not have: expected dense tensors; in Keras, "
                       "build the model without this argument, load the weights into it, and %s",
@@ -230,9 +232,7 @@ static leat_status translate_layer(json_t *item, bool late, leat_error *err) {
     if (!type || !json_is_object(config)) return LEAT_OK;
     LEATI_TRY(translate_inner_layers(config, late, err));
     if (type == &leati_layer_input)
-        LEATI_TRY(leati_prefix(check_input(config, err), err, "layer '%s'", leati_item_name(item)));
-    if (type == &leati_layer_input) LEATI_TRY(rename_key(config, "batch_shape", "batch_input_shape", err));
-    if (type == &leati_layer_input) json_object_del(config, "optional"); /* leat needs all inputs */
+        LEATI_TRY(leati_prefix(translate_input(config, err), err, "layer '%s'", leati_item_name(item)));
     LEATI_TRY(remove_lora(item, config, err));
     if (type == &leati_layer_leaky_relu) LEATI_TRY(rename_key(config, "negative_slope", "alpha", err));
     if (type == &leati_layer_bidirectional) LEATI_TRY(check_backward_layer(config, late, err));

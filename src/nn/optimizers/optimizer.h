@@ -67,6 +67,7 @@ typedef struct leati_update_range {
     size_t offset_bytes;
     int64_t count;      /* floats */
     leati_value powers; /* (count): the powers of the gradients of a table whose rows repeat; LEATI_NONE */
+    leati_value joined; /* the gradient of a lookup whose rows the update reads itself; LEATI_NONE */
 } leati_update_range;
 
 typedef struct leati_update {
@@ -198,11 +199,22 @@ void leati_optimizer_lower_rows(const leati_optimizer *optimizer, leati_graph *g
 /* Returns why the update cannot be separated from the rows; NULL: it can. */
 const char *leati_optimizer_keeps_rows(const leati_optimizer *optimizer);
 
+/* Returns true if the update of a large table can read the rows that a lookup's gradient consists of, of a batch with
+ * few of them: then the gradient need not be stored.  Only the backends of the host serve such an update. */
+bool leati_optimizer_joins(const leati_optimizer *optimizer, const leati_graph *graph,
+                           const leati_weight *weight, leati_value gradient);
+
+/* The gradients of all trainable weights, for an update in the same program. */
+typedef struct leati_gradients {
+    const leati_value *values;
+    const bool *joined; /* those that are not stored (leati_optimizer_joins) */
+} leati_gradients;
+
 /* Adds the ops of clipping and, for a share of the trainable weights, of the update and of the moving average.
- * `gradients` has the values that were stored to LEATI_SLAB_GRADIENTS, one per trainable weight; NULL: they were stored
- * by another program, and sums over rows by leati_optimizer_lower_rows. */
+ * `gradients`: NULL if all are stored to LEATI_SLAB_GRADIENTS by another program, and sums over rows by
+ * leati_optimizer_lower_rows. */
 leat_status leati_optimizer_lower(const leati_optimizer *optimizer, leati_graph *graph,
-                                  const leati_weights *weights, const leati_value *gradients,
+                                  const leati_weights *weights, const leati_gradients *gradients,
                                   const leati_share *share, leat_error *err);
 
 #endif

@@ -17,6 +17,7 @@ typedef struct context {
     const leati_optimizer *optimizer;
     leati_graph *graph;
     const leati_weights *weights;
+    const leati_gradients *gradients; /* NULL: another program has stored them */
     leati_value *
         rows; /* per trainable weight: its gradient, if that is a list of rows in this graph, or LEATI_NONE */
     const bool
@@ -167,13 +168,42 @@ const char *leati_optimizer_keeps_rows(const leati_optimizer *optimizer) {
     return NULL;
 }
 
+/* ---- Updates by rows ---- */
+
+/* Below, a gradient of the whole table costs less than an update of its own. */
+enum { LEAST_BYTES_TO_JOIN = 1 << 20, LEAST_ROWS_PER_INDEX = 2 };
+
+bool leati_optimizer_joins(const leati_optimizer *optimizer, const leati_graph *graph,
+                           const leati_weight *weight, leati_value gradient) {
+    const leati_node *lookup = producer_of(graph, gradient);
+    if (!lookup || lookup->op != LEATI_OP_GATHER_BWD) return false;
+    if (optimizer->object || optimizer->type->lower || clips(&optimizer->config) ||
+        leati_optimizer_batches(optimizer) > 1)
+        return false;
+    const int64_t rows = weight->desc.shape[0],
+                  indices = leati_desc_count(&leati_graph_value(graph, lookup->inputs[0])->desc);
+    return leati_desc_bytes(&weight->desc) >= LEAST_BYTES_TO_JOIN && rows <= INT32_MAX &&
+           indices <= rows / LEAST_ROWS_PER_INDEX;
+}
+
+/* Returns the gradient of a weight if it is joined, else LEATI_NONE. */
+static leati_value joined_gradient(const context *c, int32_t weight) {
+    const leati_gradients *gradients = c->gradients;
+    return gradients && gradients->joined[weight] ? gradients->values[weight] : LEATI_NONE;
+}
+
+static bool is_apart(const context *c, int32_t weight) {
+    return c->update.powers[weight] != LEATI_NONE || joined_gradient(c, weight) != LEATI_NONE;
+}
+
 /* Finds the gradients that are lists of rows, where that makes a difference. */
-static void find_rows(context *c, const leati_value *gradients) {
+static void find_rows(context *c) {
+    const leati_gradients *gradients = c->gradients;
     bool matters = gradients && rows_matter(c->optimizer);
     c->summed = gradients ? NULL : c->weights->has_rows;
     for (int32_t i = 0; i < c->weights->trainable_count; ++i) {
-        bool rows = matters && has_rows_of(c->graph, gradients[i]);
-        c->rows[i] = rows ? gradients[i] : LEATI_NONE;
+        bool rows = matters && !gradients->joined[i] && has_rows_of(c->graph, gradients->values[i]);
+        c->rows[i] = rows ? gradients->values[i] : LEATI_NONE;
         c->update.powers[i] = LEATI_NONE;
     }
 }
@@ -305,52 +335,61 @@ static void clip(context *c) {
 
 /* ---- The update ---- */
 
-static void add_range(context *c, size_t from, size_t to, leati_value powers) {
+static void add_range(context *c, size_t from, size_t to, leati_value powers, leati_value joined) {
     if (from == to) return;
     int64_t count = (int64_t)((to - from) / sizeof(float));
     if (powers != LEATI_NONE) powers = leati_reshape(c->graph, powers, 1, &count);
     c->update.ranges[c->update.range_count++] =
-        (leati_update_range){.offset_bytes = from, .count = count, .powers = powers};
+        (leati_update_range){.offset_bytes = from, .count = count, .powers = powers, .joined = joined};
 }
 
-/* Returns the weight with powers that is the first at or behind a place of the slab; -1 if there is none. */
-static int32_t next_with_powers(const context *c, size_t from) {
+/* Returns the weight with an update of its own that is the first at or behind a place of the slab; -1 if there is
+ * none. */
+static int32_t next_apart(const context *c, size_t from) {
     int32_t found = -1;
     for (int32_t i = 0; i < c->weights->trainable_count; ++i) {
         size_t offset = c->weights->entries[i]->offset_bytes;
-        if (c->update.powers[i] == LEATI_NONE || offset < from) continue;
+        if (!is_apart(c, i) || offset < from) continue;
         if (found < 0 || offset < c->weights->entries[found]->offset_bytes) found = i;
     }
     return found;
 }
 
-/* Adds what the share has of a weight with powers, which begins at `begin`, as a range. */
-static void add_range_with_powers(context *c, int32_t weight, size_t from, size_t to) {
+/* Adds what the share has of a weight with an update of its own as a range. */
+static void add_range_apart(context *c, int32_t weight, size_t from, size_t to) {
     const leati_weight *entry = c->weights->entries[weight];
     const int64_t start = (int64_t)((from - entry->offset_bytes) / sizeof(float)),
                   size = (int64_t)((to - from) / sizeof(float)), all = leati_desc_count(&entry->desc);
     leati_value powers = c->update.powers[weight];
     if (size < all)
         powers = leati_slice_axis(c->graph, leati_reshape(c->graph, powers, 1, &all), 0, start, size);
-    add_range(c, from, to, powers);
+    add_range(c, from, to, powers, joined_gradient(c, weight));
 }
 
-/* Divides the share into the weights with powers and the ranges between them. */
+/* Divides the share into the weights with an update of their own and the ranges between them. */
 static void make_ranges(context *c) {
     const leati_share *share = &c->update.share;
     size_t from = share->from;
-    for (int32_t i = next_with_powers(c, 0); i >= 0;
-         i = next_with_powers(c, c->weights->entries[i]->offset_bytes + 1)) {
+    for (int32_t i = next_apart(c, 0); i >= 0; i = next_apart(c, c->weights->entries[i]->offset_bytes + 1)) {
         const leati_weight *weight = c->weights->entries[i];
         size_t begin = weight->offset_bytes, end = begin + leati_desc_bytes(&weight->desc);
         if (begin < share->from) begin = share->from;
         if (end > share->end) end = share->end;
         if (begin >= end) continue;
-        add_range(c, from, begin, LEATI_NONE);
-        add_range_with_powers(c, i, begin, end);
+        add_range(c, from, begin, LEATI_NONE, LEATI_NONE);
+        add_range_apart(c, i, begin, end);
         from = end;
     }
-    add_range(c, from, share->end, LEATI_NONE);
+    add_range(c, from, share->end, LEATI_NONE, LEATI_NONE);
+}
+
+/* Returns what a slab has for a range: a table if the update reads rows, otherwise a vector. */
+static leati_value range_of(const context *c, leati_slab slab, const leati_update_range *range) {
+    if (range->joined == LEATI_NONE) return slab_range(c->graph, slab, range->offset_bytes, range->count);
+    const int64_t rows = producer_of(c->graph, range->joined)->attrs.gather.rows,
+                  shape[] = {rows, range->count / rows};
+    const leati_desc table = leati_desc_make(LEAT_F32, 2, shape);
+    return leati_graph_state(c->graph, slab, range->offset_bytes, &table);
 }
 
 /* Adds the update of a range as one node. */
@@ -358,17 +397,19 @@ static void update_range(const context *c, const leati_update_range *range) {
     const leati_optimizer *optimizer = c->optimizer;
     const leati_optimizer_type *type = optimizer->type;
     bool decays = leati_optimizer_decays(optimizer), powers = range->powers != LEATI_NONE;
+    bool joined = range->joined != LEATI_NONE;
     leati_value inputs[4 + LEATI_OPTIMIZER_MAX_SLOTS];
     inputs[0] = slab_range(c->graph, LEATI_SLAB_SCALARS, 0, type->scalar_count + (decays ? 1 : 0));
-    inputs[1] = slab_range(c->graph, LEATI_SLAB_GRADIENTS, range->offset_bytes, range->count);
-    inputs[2] = slab_range(c->graph, LEATI_SLAB_WEIGHTS, range->offset_bytes, range->count);
-    int slots = leati_optimizer_slot_count(optimizer);
-    for (int i = 0; i < type->slot_count; ++i) {
+    inputs[1] =
+        joined ? producer_of(c->graph, range->joined)->inputs[1] : range_of(c, LEATI_SLAB_GRADIENTS, range);
+    inputs[2] = range_of(c, LEATI_SLAB_WEIGHTS, range);
+    int slots = leati_optimizer_slot_count(optimizer),
+        last = leati_op_descriptor_of(type->op)->max_inputs - 1;
+    for (int i = 0; 3 + i < last; ++i) {
         leati_slab slab = (leati_slab)(LEATI_SLAB_SLOT0 + i);
-        inputs[3 + i] =
-            i < slots ? slab_range(c->graph, slab, range->offset_bytes, range->count) : LEATI_NONE;
+        inputs[3 + i] = i < slots ? range_of(c, slab, range) : LEATI_NONE;
     }
-    inputs[3 + type->slot_count] = range->powers;
+    inputs[last] = joined ? producer_of(c->graph, range->joined)->inputs[0] : range->powers;
     leati_attrs attrs = {0};
     attrs.update.momentum = optimizer->config.momentum != 0.0;
     attrs.update.nesterov = optimizer->config.nesterov;
@@ -377,8 +418,9 @@ static void update_range(const context *c, const leati_update_range *range) {
     attrs.update.as_keras3 = optimizer->as_keras3;
     attrs.update.accumulates = optimizer->config.momentum > 0.0;
     attrs.update.centered = optimizer->config.centered;
-    attrs.update.powers = powers;
-    leati_graph_node(c->graph, type->op, &attrs, powers ? 4 + type->slot_count : 3 + slots, inputs, NULL);
+    attrs.update.powers = powers || (joined && adds_powers(optimizer));
+    attrs.update.rows = joined;
+    leati_graph_node(c->graph, type->op, &attrs, powers || joined ? last + 1 : 3 + slots, inputs, NULL);
 }
 
 /* a x + b y */
@@ -479,19 +521,20 @@ void leati_optimizer_accumulate(const leati_optimizer *optimizer, leati_graph *g
 }
 
 leat_status leati_optimizer_lower(const leati_optimizer *optimizer, leati_graph *graph,
-                                  const leati_weights *weights, const leati_value *gradients,
+                                  const leati_weights *weights, const leati_gradients *gradients,
                                   const leati_share *share, leat_error *err) {
     size_t count = (size_t)weights->trainable_count;
     context c = {.optimizer = optimizer,
                  .graph = graph,
                  .weights = weights,
+                 .gradients = gradients,
                  .update = {.weights = weights, .share = share_or_all(share, weights)}};
     c.rows = leati_calloc(count, sizeof *c.rows);
     c.update.powers = leati_calloc(count, sizeof *c.update.powers);
     c.update.ranges = leati_calloc(2 * count + 1, sizeof *c.update.ranges);
     bool has_memory = c.rows && c.update.powers && c.update.ranges;
     if (has_memory) {
-        find_rows(&c, gradients);
+        find_rows(&c);
         lower(&c);
     }
     leati_free(c.rows);

@@ -317,8 +317,11 @@ static bool may_stay(const leat_model *model) {
            strcmp(optimizer->type->class_name, "Ftrl") != 0;
 }
 
-static leat_status store_gradients(context *c, leati_value *wrt, leati_value *gradients, leat_error *err) {
+/* Stores the gradients to their slab, except those that the update joins. */
+static leat_status store_gradients(context *c, leati_value *wrt, leati_value *gradients, bool *joined,
+                                   leat_error *err) {
     const leati_weights *weights = &c->model->weights;
+    const bool may_join = c->spec->on_host && c->spec->part_of_step == LEATI_STEP_WHOLE && !c->rows;
     for (int32_t i = 0; i < weights->trainable_count; ++i) {
         wrt[i] = weight_in(c, LEATI_SLAB_WEIGHTS, weights->entries[i]);
     }
@@ -338,7 +341,11 @@ static leat_status store_gradients(context *c, leati_value *wrt, leati_value *gr
                 "that it leads to a loss",
                 weights->names[i]);
         }
-        leati_graph_store(c->graph, weight_in(c, LEATI_SLAB_GRADIENTS, weights->entries[i]), gradients[i]);
+        joined[i] = may_join && leati_optimizer_joins(c->model->compiled.optimizer, c->graph,
+                                                      weights->entries[i], gradients[i]);
+        if (!joined[i])
+            leati_graph_store(c->graph, weight_in(c, LEATI_SLAB_GRADIENTS, weights->entries[i]),
+                              gradients[i]);
     }
     return LEAT_OK;
 }
@@ -354,8 +361,8 @@ static void apply_constraints(context *c) {
     }
 }
 
-/* Adds the update by `gradients`, which were stored to their slab; NULL: by another program. */
-static leat_status lower_update(context *c, const leati_value *gradients, leat_error *err) {
+/* Adds the update by `gradients`; NULL: another program has stored them to their slab. */
+static leat_status lower_update(context *c, const leati_gradients *gradients, leat_error *err) {
     const leati_weights *weights = &c->model->weights;
     leati_graph_label(c->graph, "optimizer");
     if (c->spec->phase == LEATI_PHASE_SUM)
@@ -397,16 +404,20 @@ static leat_status lower_training(context *c, leat_error *err) {
     size_t count = (size_t)weights->trainable_count;
     if (count == 0) return LEAT_OK;
     leati_value *values = leati_calloc(2 * count, sizeof(*values));
-    if (!values) return leati_fail_memory(err, 2 * count * sizeof(*values), "gradients");
-    leat_status status = store_gradients(c, values, values + count, err);
+    bool *joined = leati_calloc(count, sizeof(*joined));
+    const leati_gradients gradients = {.values = values + count, .joined = joined};
+    leat_status status = values && joined
+                             ? store_gradients(c, values, values + count, joined, err)
+                             : leati_fail_memory(err, count * (2 * sizeof(*values) + 1), "gradients");
     if (status == LEAT_OK && c->rows)
         *c->row_bytes = leati_optimizer_find_rows(c->model->compiled.optimizer, c->graph, weights,
                                                   values + count, c->rows);
     else if (status == LEAT_OK && c->spec->part_of_step == LEATI_STEP_GRADIENTS)
         status = lower_rows(c, values + count, err);
     else if (status == LEAT_OK)
-        status = lower_update(c, values + count, err);
+        status = lower_update(c, &gradients, err);
     leati_free(values);
+    leati_free(joined);
     return status;
 }
 

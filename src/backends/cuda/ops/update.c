@@ -77,8 +77,9 @@ static leat_status prepare(const leati_task *task, const char *name, leati_kerne
 
 #define PREPARE_UPDATE(lower)                                                                                \
     LEATI_CUDA_PREPARE(update_##lower) {                                                                     \
-        (void)why;                                                                                           \
-        return prepare(task, "leati_cuda_update_" #lower, kernel, err);                                      \
+        if (!task->attrs->update.rows) return prepare(task, "leati_cuda_update_" #lower, kernel, err);       \
+        snprintf(why, LEATI_REASON_BYTES, "a gradient that is a list of rows");                              \
+        return LEAT_OK;                                                                                      \
     }
 
 PREPARE_UPDATE(sgd)

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "backends/native/elementwise/jobs.h"
+#include "backends/native/elementwise/ranges.h"
 #include "backends/native/simd/isa.h"
 #include "backends/native/ops.h"
 #include "backends/native/share.h"
@@ -16,17 +16,19 @@
 
 typedef struct gather_state {
     leati_range range;
-    leat_dtype dtype;              /* data type of the indices */
-    leati_desc indices;            /* descriptor of the indices, for messages */
+    leat_dtype dtype; /* data type of the indices of ONE_HOT */
+    leati_desc indices;
     int64_t count, table, columns; /* indices; rows and columns of the table */
     bool backward;
     int threads;
 } gather_state;
 
-static leat_status read_indices(const gather_state *s, const void *data, int64_t *indices, leat_error *err) {
-    for (int64_t i = 0; i < s->count; i++) {
-        indices[i] = leati_index_at(s->dtype, data, i, s->table);
-        if (indices[i] < 0) return leati_index_fail(&s->indices, data, i, s->table, err);
+leat_status leati_read_indices(const leati_desc *indices, const void *data, int64_t rows, int64_t *out,
+                               leat_error *err) {
+    const int64_t count = leati_desc_count(indices);
+    for (int64_t i = 0; i < count; i++) {
+        out[i] = leati_index_at(indices->dtype, data, i, rows);
+        if (out[i] < 0) return leati_index_fail(indices, data, i, rows, err);
     }
     return LEAT_OK;
 }
@@ -46,7 +48,7 @@ static void run_part(const leati_kernel *kernel, void *const *args, const leati_
 static leat_status run_gather(const leati_kernel *kernel, void *const *args, const leati_run *run,
                               leat_error *err) {
     const gather_state *s = kernel->state;
-    LEATI_TRY(read_indices(s, args[s->backward ? 0 : 1], run->scratch, err));
+    LEATI_TRY(leati_read_indices(&s->indices, args[s->backward ? 0 : 1], s->table, run->scratch, err));
     leati_share(s->threads, run_part, kernel, args, run);
     return LEAT_OK;
 }
@@ -59,7 +61,6 @@ static leat_status prepare(const leati_task *task, leati_kernel *kernel, leat_er
     const leati_desc *indices = &task->inputs[backward ? 0 : 1];
     const leati_desc *table = backward ? &task->outputs[0] : &task->inputs[0];
     *s = (gather_state){.range = isa->ranges[task->op],
-                        .dtype = indices->dtype,
                         .indices = *indices,
                         .count = leati_desc_count(indices),
                         .table = table->shape[0],

@@ -46,6 +46,8 @@ typedef struct leati_gather_args {
     int64_t count, columns;
 } leati_gather_args;
 
+#define LEATI_UPDATE_SLOTS 3 /* optimizer slots of an update at most */
+
 /* A loop over the elements (or rows, or images) first to last - 1, which threads share.  `op` says which member of
  * the union is set; the ops that it does not name need none. */
 typedef struct leati_range_job {
@@ -76,5 +78,20 @@ typedef struct leati_range_job {
                      images */
     };
 } leati_range_job;
+
+/* An update of a table by a gradient that is a list of rows. */
+typedef struct leati_row_update {
+    void (*update)(const leati_range_job *job, int64_t first, int64_t last); /* of elements */
+    leati_range_job job;                                                     /* of the whole table */
+    const float *gradient;                                                   /* (count, columns) */
+    leati_gather_args rows;
+    bool skips;         /* without a gradient the update changes nothing */
+    const float *zeros; /* (zero_count): the gradient of other rows */
+    int64_t zero_count;
+    /* Lists of the gradient's rows with the same index: first[row] (rows of the table) and next[i] (count), -1 at the
+     * end.  Each thread makes those of its rows. */
+    int32_t *first, *next;
+    float *sums; /* (2, columns): one thread's sum over a list, and the sum of its powers */
+} leati_row_update;
 
 #endif

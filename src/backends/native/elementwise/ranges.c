@@ -214,8 +214,6 @@ leat_status leati_native_resample_bwd(const leati_task *task, leati_kernel *kern
     return prepare_resample(task, &task->outputs[0], kernel, why, err);
 }
 
-enum { MAX_SLOTS = 3 };
-
 /* `states` is the index of the first argument that is written: the weights.  The arguments after it are `slots`
  * optimizer slots, of which some may be absent, and the powers of the gradients if the op has them. */
 static leat_status prepare_update(const leati_task *task, leati_kernel *kernel, int states, int slots,
@@ -233,8 +231,9 @@ static leat_status prepare_update(const leati_task *task, leati_kernel *kernel, 
 
 static leat_status prepare_optimizer(const leati_task *task, leati_kernel *kernel, leat_error *err) {
     bool powers = task->attrs->update.powers;
+    if (task->attrs->update.rows) return leati_update_rows_prepare(task, kernel, err);
     int slots = task->input_count - 3 - (powers ? 1 : 0);
-    LEATI_TRY(prepare_update(task, kernel, 2, slots < MAX_SLOTS ? slots : MAX_SLOTS, err));
+    LEATI_TRY(prepare_update(task, kernel, 2, slots < LEATI_UPDATE_SLOTS ? slots : LEATI_UPDATE_SLOTS, err));
     if (powers) ((leati_range_state *)kernel->state)->read_last = task->input_count - 1;
     return LEAT_OK;
 }

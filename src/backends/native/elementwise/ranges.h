@@ -39,6 +39,13 @@ void leati_range_share(leati_range_state *s, const leati_task *task, int64_t byt
 /* Returns the bytes of all inputs and outputs. */
 int64_t leati_task_bytes(const leati_task *task);
 
+/* Prepares an update by rows of a table (attrs.update.rows). */
+leat_status leati_update_rows_prepare(const leati_task *task, leati_kernel *kernel, leat_error *err);
+
+/* Reads and checks all indices of a table of `rows` rows. */
+leat_status leati_read_indices(const leati_desc *indices, const void *data, int64_t rows, int64_t *out,
+                               leat_error *err);
+
 /* kernel->run of these loops. */
 leat_status leati_range_run(const leati_kernel *kernel, void *const *args, const leati_run *run,
                             leat_error *err);

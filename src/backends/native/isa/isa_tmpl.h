@@ -21,6 +21,7 @@
 #include "backends/native/matmul/matvec_tmpl.h"
 #include "backends/native/matmul/streamed_tmpl.h"
 #include "backends/native/elementwise/softmax_tmpl.h"
+#include "backends/native/elementwise/update_rows_tmpl.h"
 #include "backends/native/narrow/narrow_tmpl.h"
 #include "backends/native/simd/transpose_tmpl.h"
 #include "backends/native/conv/winograd_line_tmpl.h"
@@ -57,6 +58,7 @@ const leati_native_isa LEATI_ISA = {
                [LEATI_OP_UPDATE_ADAMAX] = update_adamax,
                [LEATI_OP_UPDATE_NADAM] = update_nadam,
                [LEATI_OP_UPDATE_LION] = update_lion},
+    .update_rows = update_rows,
     .bf16_to_f32 = bf16_to_f32,
     .f32_to_bf16 = f32_to_bf16,
     .transpose_square = transpose_square,

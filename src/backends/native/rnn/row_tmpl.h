@@ -55,36 +55,46 @@ LEATI_INLINE void panel_product(const float *a, int64_t depth, const float *w, i
     }
 }
 
-/* z = x K + b + h R for a single row, all panels of a strip and a range of gates; x K + b is precomputed.
- * `separate`: x K + b of the last gate goes to its own slot, and h R + b to the next.  Panels are visited in
- * alternating order, also from run to run, so that the first panel is the one that was used last; within a panel each
- * run sums in the same order. */
+/* Returns what the sums of some gates of one panel begin with and where they are stored, where x K + b is precomputed.
+ * `separate`: x K + b of the last gate goes to its own slot, to which it is copied here, and h R + b to the next. */
+LEATI_INLINE row_sums panel_sums(const rnn_block *b, int64_t panel, gate_range s, bool separate) {
+    const int64_t last = s.to - s.from - 1, out = last + (separate ? 1 : 0);
+    const float *x = x_products_of(b, panel, s.to - 1);
+    float *z = b->z + (panel * b->slots + s.slot) * LEATI_PANEL;
+    for (int64_t v = 0; separate && v < LEATI_PANEL; v += LEATI_LANES)
+        v_store(z + last * LEATI_PANEL + v, v_load(x + v));
+    return (row_sums){.start = x_products_of(b, panel, s.from),
+                      .last_start = separate ? bias_of(b, panel, s.slot + out) : x,
+                      .start_stride = b->ahead * LEATI_PANEL,
+                      .z = z,
+                      .last_z = z + out * LEATI_PANEL};
+}
+
+/* Panels are visited in alternating order, from step to step and from run to run, so that the first panel is the one
+ * that was used last. */
+LEATI_INLINE bool visits_last_first(const rnn_block *b, int64_t step) {
+    return (b->job->run_number * (uint64_t)b->shape->steps + (uint64_t)step) % 2 == 1;
+}
+
+/* z = x K + b + h R for a single row, all panels of a strip and a range of gates; `separate` as in panel_sums().
+ * Within a panel each run sums in the same order. */
 static void row_product(const rnn_block *b, int64_t step, const strip *at, gate_range s, bool separate,
                         const operand *h) {
     const int64_t first_panel = at->from / LEATI_PANEL, end_panel = (at->to + LEATI_PANEL - 1) / LEATI_PANEL;
-    int64_t w_row = b->shape->gates * LEATI_PANEL, last = s.to - s.from - 1, out = last + (separate ? 1 : 0);
-    bool backwards = step % 2 == 1;
-    bool last_first = (b->job->run_number * (uint64_t)b->shape->steps + (uint64_t)step) % 2 == 1;
+    const int64_t w_row = b->shape->gates * LEATI_PANEL;
+    const bool backwards = step % 2 == 1, last_first = visits_last_first(b, step);
     for (int64_t i = first_panel; i < end_panel; i++) {
         int64_t panel = last_first ? first_panel + end_panel - 1 - i : i;
-        const float *w = weights_of(b, panel, b->features, s.from), *x = x_products_of(b, panel, s.to - 1);
-        float *z = b->z + (panel * b->slots + s.slot) * LEATI_PANEL;
-        row_sums sums = {.start = x_products_of(b, panel, s.from),
-                         .last_start = separate ? bias_of(b, panel, s.slot + out) : x,
-                         .start_stride = b->ahead * LEATI_PANEL,
-                         .z = z,
-                         .last_z = z + out * LEATI_PANEL};
-        for (int64_t v = 0; separate && v < LEATI_PANEL; v += LEATI_LANES)
-            v_store(z + last * LEATI_PANEL + v, v_load(x + v));
-        panel_product(h->a, h->depth, w, w_row, sums, backwards, s.to - s.from);
+        panel_product(h->a, h->depth, weights_of(b, panel, b->features, s.from), w_row,
+                      panel_sums(b, panel, s, separate), backwards, s.to - s.from);
     }
 }
 
 /* z = bias + x K + h R for a single row and a single step, all panels and all gates: x and h are one row, whose weights
- * lie together.  Panels are visited in alternating order, as in row_product(). */
+ * lie together. */
 static void joined_product(const rnn_block *b) {
     const int64_t gates = b->shape->gates, w_row = gates * LEATI_PANEL;
-    const bool last_first = b->job->run_number % 2 == 1;
+    const bool last_first = visits_last_first(b, 0);
     for (int64_t i = 0; i < b->panels; i++) {
         int64_t panel = last_first ? b->panels - 1 - i : i;
         const float *bias = bias_of(b, panel, 0);
@@ -152,24 +162,14 @@ LEATI_INLINE const float *lines_of(const leati_rnn_job *job, int64_t panel) {
 
 /* z = x K + b + h R for a single row, all panels and all gates, as row_product() computes it. */
 static void lines_product(const rnn_block *b, int64_t step, bool separate, const operand *h) {
-    const int64_t last = b->shape->gates - 1, out = last + (separate ? 1 : 0);
-    const bool last_first = (b->job->run_number * (uint64_t)b->shape->steps + (uint64_t)step) % 2 == 1;
+    const gate_range all = {0, b->shape->gates, 0};
+    const bool last_first = visits_last_first(b, step);
     for (int64_t i = 0; i < b->panels; i += LINE_PANELS) {
         const int64_t first = last_first ? b->panels - LINE_PANELS - i : i;
         const line_product in = {.h = h->a, .lines = lines_of(b->job, first), .units = h->depth};
         row_sums sums[LINE_PANELS];
-        for (int64_t p = 0; p < LINE_PANELS; p++) {
-            const float *x = x_products_of(b, first + p, last);
-            float *z = b->z + (first + p) * b->slots * LEATI_PANEL;
-            sums[p] = (row_sums){.start = x_products_of(b, first + p, 0),
-                                 .last_start = separate ? bias_of(b, first + p, out) : x,
-                                 .start_stride = b->ahead * LEATI_PANEL,
-                                 .z = z,
-                                 .last_z = z + out * LEATI_PANEL};
-            for (int64_t v = 0; separate && v < LEATI_PANEL; v += LEATI_LANES)
-                v_store(z + last * LEATI_PANEL + v, v_load(x + v));
-        }
-        if (last == 3)
+        for (int64_t p = 0; p < LINE_PANELS; p++) sums[p] = panel_sums(b, first + p, all, separate);
+        if (all.to == 4)
             lines_times_row(&in, sums, LINE_PANELS, 4);
         else
             lines_times_row(&in, sums, LINE_PANELS, 3);

@@ -22,6 +22,7 @@ typedef struct leati_depthwise leati_depthwise;
 typedef struct leati_depthwise_bwd leati_depthwise_bwd;
 typedef struct leati_group_norm_job leati_group_norm_job;
 typedef struct leati_batch_norm_job leati_batch_norm_job;
+typedef struct leati_row_update leati_row_update;
 typedef struct leati_rnn_job leati_rnn_job;
 typedef struct leati_rnn_packing leati_rnn_packing;
 typedef struct leati_attention_job leati_attention_job;
@@ -37,6 +38,7 @@ typedef struct leati_native_isa {
     int64_t panel;                      /* columns of a panel of packed weights */
     int64_t rows;                       /* rows of a tile: the rows of a block are best a multiple */
     leati_range ranges[LEATI_OP_COUNT]; /* NULL for ops that are no such loops */
+    void (*update_rows)(const leati_row_update *update, int64_t first, int64_t last); /* rows of the table */
     void (*bf16_to_f32)(const uint16_t *from, float *to, int64_t count);
     void (*f32_to_bf16)(const float *from, uint16_t *to, int64_t count);
     /* to[i][j] = from[j][i] for i, j < lanes; elements have four bytes, strides count elements. */
