@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cmocka_all.h"
+#include "json/json.h"
 
 /* Returns the folder in front of a group: that of Keras 2.3.1 unless the group names a version of Keras. */
 static const char *keras_of(const char *group) {
@@ -55,8 +56,10 @@ const char *golden_text(const golden *g, const char *key) {
 
 json_t *golden_json(const golden *g, const char *member) {
     leat_tensor text = test_npz_get(g->npz, member);
-    json_t *value = json_loadb(text.data, leat_tensor_bytes(&text), JSON_DECODE_ANY, NULL);
-    if (!value) fail_msg("%s: '%s' is no JSON", g->name, member);
+    json_t *value = NULL;
+    leat_error err = {0};
+    if (leati_json_parse(&value, text.data, leat_tensor_bytes(&text), &err) != LEAT_OK)
+        fail_msg("%s: '%s': %s", g->name, member, err.message);
     return value;
 }
 

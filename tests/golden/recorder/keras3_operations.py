@@ -33,6 +33,13 @@ def mild(name, function, *shapes, **options):
     one(name, limited, *shapes, **options)
 
 
+def ends(name, function, *values):
+    """Records the predictions of a function of these numbers, which may be infinite or NaN, as (samples, ...)."""
+    values = [np.array(v, "float32") for v in values]
+    functional("operation_" + name, "Operation", lambda: (lambda x: (x, function(*x)))(
+        [L.Input(v.shape[1:], name="x%d" % i) for i, v in enumerate(values)]), inputs=values, trains=False)
+
+
 def arithmetic():
     """Arithmetic with tensors, numbers and constants, in both orders."""
     one("numbers", lambda x: 2 - (x * 3 + 1.5) / 4 - x, (4, 3))
@@ -223,6 +230,17 @@ def choices():
     mild("erfinv", lambda x: ops.erfinv(0.9 * ops.tanh(x)), (4, 3))
 
 
+def infinities():
+    """Functions at infinite numbers, NaN, large numbers and other ends."""
+    inf = np.inf
+
+    def joined(*values):
+        return ops.stack([ops.cast(v, "float32") for v in values], axis=1)
+    ends("threshold_ends", lambda x: joined(ops.threshold(x, 0.0, -inf), ops.threshold(x, 0.0, 0.0), ops.threshold(x, 0.5, -2.0)),
+         [[1, -1, -inf, inf, 3]])
+    one("threshold_infinite", lambda x: ops.exp(ops.threshold(x, 0.0, -inf)), (4, 3))
+
+
 def parts():
     """Parts of tensors."""
     one("stacks", lambda x, y: [ops.hstack([x, y]), ops.dstack([x, y]), ops.append(x, y, axis=2)], (4, 3), (4, 3))
@@ -291,12 +309,23 @@ def statistics():
             ops.sparse_categorical_crossentropy(ops.argmax(x, -1), ops.softmax(y)),
             ops.sparse_categorical_crossentropy(ops.argmax(x, -1), y, from_logits=True))]
     one("crossentropies", crossentropies, (4, 3), (4, 3))
+    def carried(x, y):
+        x, z = ops.softmax(x), 20 * ops.tanh(y)
+        return [0.05 * v for v in (
+            ops.binary_crossentropy(x, ops.sigmoid(z)), ops.binary_crossentropy(x, L.Activation("softmax")(z)),
+            ops.categorical_crossentropy(x, ops.softmax(z)), ops.categorical_crossentropy(x, ops.sigmoid(z), from_logits=True),
+            ops.categorical_crossentropy(x, ops.softmax(z, axis=1), axis=1),
+            ops.sparse_categorical_crossentropy(ops.argmax(x, -1), ops.softmax(z)))]
+    one("crossentropies_of_logits", carried, (3, 3), (3, 3))
+    one("classes_in_columns", lambda x, y: [ops.sparse_categorical_crossentropy(ops.argmax(x, -1, keepdims=True), ops.softmax(y)),
+                                            ops.sparse_categorical_crossentropy(ops.argmax(x[:, 0], -1, keepdims=True), y[:, 0], from_logits=True)[:, None], x],
+        (4, 3), (4, 3))
     one("classes", lambda x: [x[:, :, 0] * ops.cast(ops.multi_hot(ops.argmax(x, -1), 4), "float32"),
                               x[:, 0, 0] + ops.cast(ops.in_top_k(ops.argmax(x[:, 0], -1), x[:, 1], 2), "float32")], (4, 3))
 
 
 def run():
     """Records all cases of this module."""
-    for part in (arithmetic, moves, reductions, orders, products, activations, patches, images, choices, parts, windows,
+    for part in (arithmetic, moves, reductions, orders, products, activations, patches, images, choices, infinities, parts, windows,
                  matrices, transforms, statistics):
         part()

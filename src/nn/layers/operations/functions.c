@@ -78,14 +78,18 @@ static void lower_relu(leati_operands *o) {
     o->outputs[0] = leati_eltwise_of(o->g, leati_operand(o, "x"), f);
 }
 
-/* x where it is above the threshold, and a number elsewhere */
+/* x where it is above the threshold, and a number elsewhere.  The maximum replaces -infinity, whose product with 0 is
+ * NaN. */
 static void lower_threshold(leati_operands *o) {
     leati_graph *g = o->g;
-    leati_value x = leati_operand(o, "x");
-    leati_value above =
-        leati_binary_of(g, LEATI_GREATER, x, leati_scalar(g, (float)number_of(o, "threshold", 0)));
-    leati_value y = leati_mul(g, x, above);
+    leati_value x = leati_operand(o, "x"), least = leati_scalar(g, (float)number_of(o, "threshold", 0));
+    leati_value above = leati_binary_of(g, LEATI_GREATER, x, least);
     const float other = (float)number_of(o, "default_value", 0);
+    if (!isfinite(other)) {
+        o->outputs[0] = leati_operation_select(o, above, x, leati_scalar(g, other));
+        return;
+    }
+    leati_value y = leati_mul(g, leati_binary_of(g, LEATI_MAX, x, least), above);
     o->outputs[0] = other == 0 ? y : leati_add(g, y, leati_linear(g, above, -other, other));
 }
 
@@ -127,7 +131,7 @@ static void lower_softmax(leati_operands *o) {
 static void lower_normalize(leati_operands *o) {
     leati_graph *g = o->g;
     leati_value x = leati_operand(o, "x");
-    const double epsilon = number_of(o, "epsilon", 1e-7), order = number_of(o, "order", 2);
+    const double epsilon = number_of(o, "epsilon", (double)LEATI_EPSILON), order = number_of(o, "order", 2);
     int axis = leati_operand_axis(o, "axis", leati_graph_desc(g, x)->rank, -1);
     if (axis < 0) return;
     if (!(order > 0)) {
@@ -147,6 +151,14 @@ static void lower_normalize(leati_operands *o) {
     o->outputs[0] = leati_mul(g, x, leati_eltwise_of(g, least, inverse));
 }
 
+leati_value leati_operation_one_hot(leati_graph *g, leati_value classes, int64_t depth, int axis) {
+    const int last = leati_graph_desc(g, classes)->rank;
+    leati_value y = leati_one_hot(g, leati_cast(g, classes, LEAT_I32, 1), depth);
+    int32_t perm[LEAT_MAX_RANK];
+    for (int i = 0; i <= last; ++i) perm[i] = i == axis ? last : i < axis ? i : i - 1;
+    return axis == last ? y : leati_transpose(g, y, perm);
+}
+
 static void lower_one_hot(leati_operands *o) {
     leati_value x = leati_operand(o, "x");
     int64_t classes = leati_operand_int(o, "num_classes", 0);
@@ -156,10 +168,7 @@ static void lower_one_hot(leati_operands *o) {
         o->outputs[0] = leati_operand_fail(o, LEAT_EINVAL, "num_classes: expected at least 1");
         return;
     }
-    leati_value y = leati_one_hot(o->g, leati_cast(o->g, x, LEAT_I32, 1), classes);
-    int32_t perm[LEAT_MAX_RANK];
-    for (int i = 0; i < rank; ++i) perm[i] = i == axis ? rank - 1 : i < axis ? i : i - 1;
-    o->outputs[0] = axis == rank - 1 ? y : leati_transpose(o->g, y, perm);
+    o->outputs[0] = leati_operation_one_hot(o->g, x, classes, axis);
 }
 
 #define NN            "ops.nn"

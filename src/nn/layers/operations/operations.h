@@ -6,6 +6,8 @@
 #include "leat/error.h"
 #include "nn/layers/operations/operands.h"
 
+#define LEATI_PI 3.14159265358979323846
+
 /* Each table ends with a NULL name. */
 extern const leati_operation leati_elementwise_operations[], leati_moving_operations[],
     leati_reducing_operations[], leati_ordering_operations[], leati_product_operations[],
@@ -29,6 +31,9 @@ leati_value leati_operation_floor(leati_graph *g, leati_value x);
 
 /* Rounds to the nearest integer, and halves to the even one (elementwise.c). */
 leati_value leati_operation_round(leati_graph *g, leati_value x);
+
+/* Returns one-hot vectors of classes along an axis of the result (functions.c). */
+leati_value leati_operation_one_hot(leati_graph *g, leati_value classes, int64_t depth, int axis);
 
 /* Returns the norm of any order above 0 over some axes (reducing.c). */
 leati_value leati_operation_norm(leati_graph *g, leati_value x, uint32_t axes, bool keeps, double order);

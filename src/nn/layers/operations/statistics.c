@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "engine/graph/callee.h"
 #include "nn/layers/operations/operations.h"
+#include "nn/losses/types.h"
 
 /* ---- Normalizations ---- */
 
@@ -45,7 +46,7 @@ static void lower_layer_norm(leati_operands *o) {
     leati_graph *g = o->g;
     leati_value x = leati_operand(o, "x");
     const leati_desc desc = *leati_graph_desc(g, x);
-    double epsilon = 1e-7;
+    double epsilon = (double)LEATI_EPSILON;
     (void)leati_operand_number(o, "epsilon", &epsilon);
     const uint32_t axes = leati_operand_json(o, "axis") ? leati_operand_axes(o, "axis", desc.rank)
                                                         : UINT32_C(1) << (desc.rank - 1);
@@ -65,51 +66,27 @@ static void lower_layer_norm(leati_operands *o) {
 
 /* ---- Crossentropies, one number for each distribution ---- */
 
-static leati_value log_of_clipped(leati_graph *g, leati_value x) {
-    return leati_function_of(g, leati_clip(g, x, LEATI_EPSILON, 1 - LEATI_EPSILON), LEATI_FN_LOG);
-}
-
+/* The crossentropies are those of the losses.  As in Keras, the output of a softmax or sigmoid carries its logits. */
 static void lower_binary_crossentropy(leati_operands *o) {
-    leati_graph *g = o->g;
-    leati_value target = leati_operand(o, "target"), x = leati_operand(o, "output");
-    if (leati_operand_flag(o, "from_logits")) {
-        o->outputs[0] = leati_sub(g, leati_function_of(g, x, LEATI_FN_SOFTPLUS), leati_mul(g, x, target));
-        return;
-    }
-    leati_value is = leati_mul(g, target, log_of_clipped(g, x));
-    x = leati_linear(g, leati_clip(g, x, LEATI_EPSILON, 1 - LEATI_EPSILON), -1, 1);
-    leati_value is_not = leati_mul(g, leati_linear(g, target, -1, 1), leati_function_of(g, x, LEATI_FN_LOG));
-    o->outputs[0] = leati_linear(g, leati_add(g, is, is_not), -1, 0);
+    const leati_measure_options options = {.from_logits = leati_operand_flag(o, "from_logits"),
+                                           .as_keras3 = true};
+    o->outputs[0] =
+        leati_binary_values(o->g, &options, leati_operand(o, "target"), leati_operand(o, "output"));
 }
 
 enum { SHARES, CLASSES };
 
-/* Returns one-hot rows of classes along an axis of a tensor of that rank. */
-static leati_value rows_of_classes(leati_graph *g, leati_value classes, int64_t depth, int rank, int axis) {
-    int32_t perm[LEAT_MAX_RANK];
-    leati_value y = leati_one_hot(g, leati_cast(g, classes, LEAT_I32, 1), depth);
-    for (int i = 0; i < rank; ++i) perm[i] = i == axis ? rank - 1 : i < axis ? i : i - 1;
-    return axis == rank - 1 ? y : leati_transpose(g, y, perm);
-}
-
 static void lower_crossentropy(leati_operands *o) {
-    leati_graph *g = o->g;
-    leati_value target = leati_operand(o, "target"), x = leati_operand(o, "output");
-    const leati_desc desc = *leati_graph_desc(g, x);
-    const int axis = leati_operand_axis(o, "axis", desc.rank, -1);
+    const leati_measure_options options = {.from_logits = leati_operand_flag(o, "from_logits"),
+                                           .axis = leati_operand_int(o, "axis", -1),
+                                           .ignore_class = INT64_MIN,
+                                           .as_keras3 = true};
     const bool classes = o->operation->detail == CLASSES;
-    if (axis < 0) return;
-    const uint32_t axes = UINT32_C(1) << axis;
-    if (classes) target = rows_of_classes(g, target, desc.shape[axis], desc.rank, axis);
-    if (leati_operand_flag(o, "from_logits")) {
-        x = leati_log_softmax(g, x, axis);
-    } else if (classes) { /* Keras's logarithms are logits again */
-        x = leati_log_softmax(g, log_of_clipped(g, x), axis);
-    } else {
-        x = log_of_clipped(g, leati_div(g, x, leati_reduce_of(g, LEATI_REDUCE_SUM, x, axes, true)));
-    }
-    leati_value sum = leati_reduce_of(g, LEATI_REDUCE_SUM, leati_mul(g, target, x), axes, false);
-    o->outputs[0] = leati_linear(g, sum, -1, 0);
+    const leati_loss_type *loss =
+        classes ? &leati_loss_sparse_categorical_crossentropy : &leati_loss_categorical_crossentropy;
+    leati_value target = leati_operand(o, "target");
+    if (classes) target = leati_cast(o->g, target, LEAT_I32, 1);
+    o->outputs[0] = loss->measure.lower(o->g, &options, target, leati_operand(o, "output"));
 }
 
 /* ---- Classes ---- */
@@ -126,7 +103,7 @@ static void lower_multi_hot(leati_operands *o) {
             leati_operand_fail(o, LEAT_ENOTSUP, "expected num_classes, and a list for each sample");
         return;
     }
-    leati_value y = rows_of_classes(g, x, depth, rank, axis);
+    leati_value y = leati_operation_one_hot(g, x, depth, axis);
     o->outputs[0] = leati_reduce_of(g, LEATI_REDUCE_MAX, y, 2u, false);
 }
 
@@ -149,7 +126,7 @@ static leat_status infer_like(const leati_callee *callee, int input_count, const
 static double inverse_erf(double x) {
     if (!(fabs(x) < 1)) return x == 1 ? INFINITY : x == -1 ? -INFINITY : NAN;
     const double slope = 1.12837916709551257, a = 0.147, log_rest = log1p(-x * x);
-    const double half = 2 / (3.14159265358979323846 * a) + log_rest / 2;
+    const double half = 2 / (LEATI_PI * a) + log_rest / 2;
     double y = copysign(sqrt(sqrt(half * half - log_rest / a) - half), x);
     for (int i = 0; i < 4; ++i) y -= (erf(y) - x) / (slope * exp(-y * y));
     return y;
