@@ -11,6 +11,7 @@
 
 #include "leat/inspect.h"
 #include "leat/train.h"
+#include "nn/keras3/translate.h"
 #include "support/npz.h"
 
 #define FILES LEAT_SOURCE_DIR "/tests/golden/files/"
@@ -160,6 +161,36 @@ static void nested_structures_are_lists(void **state) {
     leat_model *model = load(FILES "open_structures.keras");
     check_ends(model, "open_structures");
     leat_model_destroy(&model);
+}
+
+static void a_list_of_outputs_has_no_loss(void **state) {
+    (void)state;
+    leat_model *model = load(FILES "open_some.keras");
+    check_ends(model, "open_some");
+    leat_model_destroy(&model);
+}
+
+/* Each output has its part of an argument of compile, or null; an argument of another structure stays as it is. */
+static void each_output_has_its_part(void **state) {
+    static const char *const cases[][2] = {
+        {"{\"b\": \"mse\"}", "[null, null, \"mse\"]"},
+        {"{\"a\": null, \"b\": \"mse\"}", "[null, null, \"mse\"]"},
+        {"{\"a\": [null, \"mae\"], \"b\": null}", "[null, \"mae\", null]"},
+        {"{\"a\": [\"mae\"], \"b\": \"mse\"}", "{\"a\": [\"mae\"], \"b\": \"mse\"}"},
+    };
+    (void)state;
+    json_t *outputs =
+        json_pack("{s:[s,i,i], s:[[s,i,i],[s,i,i]]}", "b", "y", 0, 0, "a", "z", 0, 0, "w", 0, 0);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
+        leat_error err = {0};
+        json_t *config = json_pack("{s:o}", "loss", json_loads(cases[i][0], 0, NULL));
+        json_t *want = json_loads(cases[i][1], 0, NULL);
+        must(leati_flatten_compilation(config, outputs, &err), &err);
+        if (!json_equal(json_object_get(config, "loss"), want)) fail_msg("%s", cases[i][0]);
+        json_decref(config);
+        json_decref(want);
+    }
+    json_decref(outputs);
 }
 
 static leat_model *load_without_compilation(const char *path) {
@@ -466,6 +497,29 @@ static void the_first_batch_is_no_demand(void **state) {
     leat_model_destroy(&model);
 }
 
+/* A custom layer may have an argument that is called like a key of Keras's. */
+static void keys_of_custom_layers_stay(void **state) {
+    static const char json[] =
+        "{\"module\": \"keras\", \"class_name\": \"Sequential\", \"config\": {\"name\": \"m\", "
+        "\"build_input_shape\": [32, 4], \"layers\": [{\"module\": \"keras.layers\", \"class_name\": "
+        "\"InputLayer\", \"config\": {\"batch_shape\": [32, 4], \"name\": \"x\"}}, {\"module\": null, "
+        "\"class_name\": \"Mine\", \"config\": {\"name\": \"mine\", \"batch_shape\": [8, 4], "
+        "\"build_input_shape\": [2, 1]}}]}}";
+    leat_error err = {0};
+    json_t *root = json_loads(json, 0, NULL), *out = NULL;
+    (void)state;
+    must(leati_translate_model(root, &out, &err), &err);
+    const json_t *config = json_object_get(out, "config"), *layers = json_object_get(config, "layers");
+    const json_t *input = json_object_get(json_array_get(layers, 0), "config");
+    const json_t *mine = json_object_get(json_array_get(layers, 1), "config");
+    assert_true(json_is_null(json_array_get(json_object_get(config, "build_input_shape"), 0)));
+    assert_true(json_is_null(json_array_get(json_object_get(input, "batch_input_shape"), 0)));
+    assert_int_equal(json_integer_value(json_array_get(json_object_get(mine, "batch_shape"), 0)), 8);
+    assert_int_equal(json_integer_value(json_array_get(json_object_get(mine, "build_input_shape"), 0)), 2);
+    json_decref(out);
+    json_decref(root);
+}
+
 static void initializers_hold_arrays(void **state) {
     (void)state;
     leat_error err = {0};
@@ -728,6 +782,7 @@ int main(void) {
         cmocka_unit_test(a_metric_of_class_numbers_refuses_other_targets),
         cmocka_unit_test(schedules_go_on_as_in_keras),
         cmocka_unit_test(the_first_batch_is_no_demand),
+        cmocka_unit_test(keys_of_custom_layers_stay),
         cmocka_unit_test(initializers_hold_arrays),
         cmocka_unit_test(weights_of_current_keras_fit_an_architecture),
         cmocka_unit_test(mismatches_are_skipped_if_told),
@@ -740,6 +795,8 @@ int main(void) {
         cmocka_unit_test(a_schedule_is_the_learning_rate),
         cmocka_unit_test(dictionaries_have_their_keys),
         cmocka_unit_test(nested_structures_are_lists),
+        cmocka_unit_test(a_list_of_outputs_has_no_loss),
+        cmocka_unit_test(each_output_has_its_part),
         cmocka_unit_test(lora_is_in_the_kernels_of_an_archive),
         cmocka_unit_test(what_cannot_be_read_says_what_to_do),
     };

@@ -312,18 +312,22 @@ static bool needs_batch_size(const json_t *value) {
     return false;
 }
 
+static leat_status remove_size(json_t *config, const char *key, leat_error *err) {
+    json_t *shape = json_object_get(config, key);
+    bool set = !json_is_integer(json_array_get(shape, 0)) || json_array_set_new(shape, 0, json_null()) == 0;
+    return set ? LEAT_OK : no_memory(err);
+}
+
 /* Keras stores the size of the first batch that a Sequential model without an Input has seen, and takes batches of
- * other sizes. */
+ * other sizes.  A custom layer may have keys of its own that are called batch_shape or build_input_shape. */
 static leat_status remove_batch_size(json_t *value, leat_error *err) {
-    static const char *const shapes[] = {"batch_shape", "batch_input_shape", "build_input_shape"};
-    json_t *item;
+    json_t *item, *config = json_object_get(value, "config");
     const char *key;
     size_t index;
-    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; ++i) {
-        json_t *shape = json_object_get(value, shapes[i]);
-        if (json_is_integer(json_array_get(shape, 0)) && json_array_set_new(shape, 0, json_null()) != 0)
-            return no_memory(err);
-    }
+    if (strcmp(leati_item_class(value), leati_layer_input.class_name) == 0)
+        LEATI_TRY(remove_size(config, "batch_shape", err));
+    if (leati_item_is_model(value)) LEATI_TRY(remove_size(config, "build_input_shape", err));
+    LEATI_TRY(remove_size(config, "batch_input_shape", err)); /* tf.keras gives it to the first layer */
     json_array_foreach(value, index, item) LEATI_TRY(remove_batch_size(item, err));
     json_object_foreach(value, key, item) LEATI_TRY(remove_batch_size(item, err));
     return LEAT_OK;

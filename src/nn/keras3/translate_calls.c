@@ -237,8 +237,8 @@ static leat_status append_all(const json_t *layers, const json_t *value, json_t 
 static leat_status order_of_keys(const json_t *item, const json_t *object, json_t **out, leat_error *err) {
     const json_t *config = json_object_get(item, "config"), *ends = json_object_get(config, "input_layers");
     const json_t *keys = json_object_get(config, LEATI_INPUT_KEYS);
-    bool named = json_array_size(ends) > 0;
     json_t *names = json_array();
+    bool named = names && json_array_size(ends) > 0;
     for (size_t i = 0; names && i < json_array_size(ends); ++i) {
         json_t *name = keys ? json_array_get(keys, i) : json_array_get(json_array_get(ends, i), 0);
         named = named && json_is_string(name) && json_object_get(object, json_string_value(name)) &&
@@ -623,19 +623,22 @@ static bool is_flat(const json_t *outputs) {
     return flat;
 }
 
-/* Appends the parts of a value that belong to the outputs.  Sets *fits to false where the structure is another one. */
+/* Appends the part of a value that belongs to each output, which is null where the value is absent or null.  Sets *fits
+ * to false where the structure is another one. */
 static leat_status append_parts(const json_t *outputs, json_t *value, json_t *out, bool *fits,
                                 leat_error *err) {
     json_t *keys, *key;
     size_t index;
     leat_status status = LEAT_OK;
-    if (is_end(outputs) || !value) {
+    if (json_is_null(value)) value = NULL;
+    if (is_end(outputs)) {
         json_t *part = value ? json_incref(value) : json_null();
         return json_array_append_new(out, part) == 0 ? LEAT_OK : no_memory(err);
     }
-    *fits = *fits && (json_is_array(outputs)
-                          ? json_is_array(value) && json_array_size(value) == json_array_size(outputs)
-                          : json_is_object(value));
+    if (value)
+        *fits = *fits && (json_is_array(outputs)
+                              ? json_is_array(value) && json_array_size(value) == json_array_size(outputs)
+                              : json_is_object(value));
     if (!*fits) return LEAT_OK;
     for (size_t i = 0; i < json_array_size(outputs); ++i)
         LEATI_TRY(append_parts(json_array_get(outputs, i), json_array_get(value, i), out, fits, err));

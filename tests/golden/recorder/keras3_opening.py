@@ -285,6 +285,15 @@ def structures():
     return model
 
 
+def some():
+    """An output with a loss beside a list of outputs without one."""
+    x = L.Input((3,), name="x")
+    h = L.Dense(4)(x)
+    model = keras.Model(x, {"a": [L.Dense(1)(h), L.Dense(2)(h)], "b": L.Dense(3)(h)})
+    model.compile(keras.optimizers.SGD(0.1), {"b": "mse"}, loss_weights={"b": 2.0})
+    return model
+
+
 def structured(root, build):
     """Records a model whose inputs and outputs are structures, in the order of Keras's lists of them."""
     keras.backend.clear_session()
@@ -340,7 +349,7 @@ def run(root):
     for build in (classes, labels, columns, pieces, own, vectors, transfer, nested, lookups, attended, merged,
                   chosen, sized):
         case(root, build)
-    for build in (dictionaries, structures):
+    for build in (dictionaries, structures, some):
         structured(root, build)
     adapted(root)
     weights(root)
