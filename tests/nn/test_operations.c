@@ -45,23 +45,31 @@ static void test_page(void **state) {
 #define TENSOR(name)                                                                                         \
     "{\"class_name\": \"__keras_tensor__\", \"config\": {\"shape\": [null, 4, 3], \"dtype\": \"float32\", "  \
     "\"keras_history\": [\"" name "\", 0, 0]}}"
-#define INPUT(name)                                                                                          \
-    "{\"module\": \"keras.layers\", \"class_name\": \"InputLayer\", \"config\": {\"batch_shape\": [null, "   \
-    "4, 3], \"dtype\": \"float32\", \"name\": \"" name "\"}, \"registered_name\": null, \"name\": \"" name   \
+#define INPUT_OF(shape, name)                                                                                \
+    "{\"module\": \"keras.layers\", \"class_name\": \"InputLayer\", \"config\": {\"batch_shape\": [" shape   \
+    "], \"dtype\": \"float32\", \"name\": \"" name "\"}, \"registered_name\": null, \"name\": \"" name       \
     "\", \"inbound_nodes\": []}"
+#define SHAPE_OF_X  "null, 4, 3"
+#define INPUT(name) INPUT_OF(SHAPE_OF_X, name)
 
-/* Writes a model with one input x and one function "it". */
-static void write_model(char json[4096], const char *function, const char *options, const char *args) {
+/* Writes a model with one input x of a shape and one function "it". */
+static void write_model_of(char json[4096], const char *shape, const char *function, const char *options,
+                           const char *args) {
     snprintf(json, 4096,
              "{\"module\": \"keras.src.models.functional\", \"class_name\": \"Functional\", \"config\": "
-             "{\"name\": \"m\", \"trainable\": true, \"layers\": [" INPUT(
+             "{\"name\": \"m\", \"trainable\": true, \"layers\": [" INPUT_OF(
+                 "%s",
                  "x") ", {\"module\": "
                       "\"keras.src.ops.numpy\", \"class_name\": \"%s\", \"config\": {\"name\": \"it\"%s}, "
                       "\"registered_name\": \"%s\", \"name\": \"it\", \"inbound_nodes\": [{\"args\": [%s], "
                       "\"kwargs\": "
                       "{}}]}], \"input_layers\": [\"x\", 0, 0], \"output_layers\": [\"it\", 0, 0]}, "
                       "\"registered_name\": \"Functional\"}",
-             function, options, function, args);
+             shape, function, options, function, args);
+}
+
+static void write_model(char json[4096], const char *function, const char *options, const char *args) {
+    write_model_of(json, SHAPE_OF_X, function, options, args);
 }
 
 typedef struct refused {
@@ -104,21 +112,103 @@ static const refused cases[] = {
      TENSOR("x"),
      {"'it'", "at most 3"}},
     {"Pad", ", \"pad_width\": 1, \"mode\": \"edge\"", TENSOR("x"), {"'it'", "\"symmetric\""}},
+    {"CholeskyInverse", "", TENSOR("x"), {"'it'", "square"}},
+    /* values of another kind than the argument has */
+    {"Trapezoid", ", \"dx\": [1.0, 2.0]", TENSOR("x"), {"'it'", "dx: expected a number"}},
+    {"Elu", ", \"alpha\": [0.5]", TENSOR("x"), {"'it'", "alpha: expected a number"}},
+    {"Norm", ", \"ord\": [1], \"axis\": 1", TENSOR("x"), {"'it'", "ord: expected a text"}},
+    {"Sum", ", \"axis\": 1, \"keepdims\": \"yes\"", TENSOR("x"), {"'it'", "keepdims: expected a number"}},
+    {"Conv",
+     ", \"padding\": \"causal\"",
+     TENSOR("x") ", [[[1.0], [1.0], [1.0]]]",
+     {"padding: expected one of \"valid\", \"same\"", "\"causal\""}},
+    {"SearchSorted",
+     ", \"side\": \"middle\"",
+     "[0.0, 1.0], " TENSOR("x"),
+     {"\"left\", \"right\"", "\"middle\""}},
+    /* failures with the function's own name and the reason */
+    {"Nansum", ", \"axis\": 7", TENSOR("x"), {"'it'", "Nansum: axis: a tensor of 3 axes has no axis 7"}},
+    {"Take", ", \"axis\": null", TENSOR("x") ", [0, 1]", {"'it'", "Take: axis: expected an axis"}},
+    {"Cumsum", "", TENSOR("x"), {"'it'", "Cumsum: axis: expected an axis"}},
+    /* numbers that no product or sum of int64_t may have, and tensors that do not fit */
+    {"LayerNorm", "", "1.0, " TENSOR("x"), {"'it'", ""}},
+    {"Unfold", ", \"kernel_size\": [1099511627776, 1099511627776]", TENSOR("x"), {"'it'", "below 2^31"}},
+    {"Unfold", ", \"kernel_size\": 2147483647, \"dilation\": 2147483647", TENSOR("x"), {"'it'", "images"}},
+    {"Fold",
+     ", \"kernel_size\": [4294967296, 4294967296], \"output_size\": 2",
+     TENSOR("x"),
+     {"'it'", "below 2^31"}},
+    {"Slice",
+     ", \"shape\": [-1, -1, -1]",
+     TENSOR("x") ", [0, -9223372036854775808, 0]",
+     {"'it'", "below 2^31"}},
+    {"SliceUpdate", "", TENSOR("x") ", [0, -9223372036854775808, 0], " TENSOR("x"), {"'it'", "below 2^31"}},
+    {"Tril", ", \"k\": 9223372036854775807", TENSOR("x"), {"'it'", "below 2^31"}},
 };
+
+/* Refused for an x of another shape. */
+static const struct {
+    const char *shape;
+    refused it;
+} shaped_cases[] = {
+    {"null", {"Hstack", "", "[" TENSOR("x") ", " TENSOR("x") "]", {"'it'", "at least 2 axes"}}},
+    {"null", {"Dstack", "", "[" TENSOR("x") ", " TENSOR("x") "]", {"'it'", "at least 2 axes"}}},
+    {"null, 3", {"Inner", "", TENSOR("x") ", " TENSOR("x"), {"'it'", "x2: expected a constant"}}},
+    {"null, 4, 4, 3",
+     {"Resize",
+      ", \"size\": [2, 2], \"interpolation\": \"gaussian\"",
+      TENSOR("x"),
+      {"\"bilinear\", \"nearest\", \"bicubic\", \"lanczos3\", \"lanczos5\", \"area\"", "\"gaussian\""}}},
+    {"null", {"RFFT", "", TENSOR("x"), {"'it'", "at least 2 axes"}}},
+    {"null, 4", {"FFT2", "", "[" TENSOR("x") ", " TENSOR("x") "]", {"'it'", "of at least 3 axes"}}},
+    {"null, 1000, 4, 4",
+     {"Unfold", ", \"kernel_size\": 2147483647, \"padding\": 2147483647", TENSOR("x"), {"'it'", ""}}},
+    {"null, 4, 4, 4, 8",
+     {"ExtractPatches",
+      ", \"size\": 2147483647, \"strides\": 1, \"padding\": \"same\"",
+      TENSOR("x"),
+      {"'it'", ""}}},
+    {"null, 1000000000, 10000000, 3", {"RFFT", ", \"fft_length\": 4096", TENSOR("x"), {"'it'", ""}}},
+};
+
+static void refuse(const char *shape, const refused *it) {
+    char json[4096];
+    leat_model *model = NULL;
+    leat_error err = {0};
+    write_model_of(json, shape, it->function, it->options, it->args);
+    if (leat_model_from_json(&model, json, &err) == LEAT_OK) fail_msg("%s is accepted", json);
+    for (int k = 0; k < 2; ++k)
+        if (!strstr(err.message, it->says[k]))
+            fail_msg("\"%s\" does not say \"%s\"", err.message, it->says[k]);
+}
 
 /* Each is refused with the layer's name and the reason. */
 static void test_refused(void **state) {
     (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
-        char json[4096];
-        leat_model *model = NULL;
-        leat_error err = {0};
-        write_model(json, cases[i].function, cases[i].options, cases[i].args);
-        if (leat_model_from_json(&model, json, &err) == LEAT_OK) fail_msg("%s is accepted", json);
-        for (int k = 0; k < 2; ++k)
-            if (!strstr(err.message, cases[i].says[k]))
-                fail_msg("\"%s\" does not say \"%s\"", err.message, cases[i].says[k]);
-    }
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) refuse(SHAPE_OF_X, &cases[i]);
+    for (size_t i = 0; i < sizeof shaped_cases / sizeof shaped_cases[0]; ++i)
+        refuse(shaped_cases[i].shape, &shaped_cases[i].it);
+}
+
+static void accept(const char *shape, const char *function, const char *options, const char *args) {
+    char json[4096];
+    leat_model *model = NULL;
+    leat_error err = {0};
+    write_model_of(json, shape, function, options, args);
+    if (leat_model_from_json(&model, json, &err) != LEAT_OK) fail_msg("%s: %s", function, err.message);
+    leat_model_destroy(&model);
+}
+
+/* A missing default is 0; the rows of a constant meet each sample; flags may be numbers; the number of a window's
+ * elements may be any. */
+static void test_accepted(void **state) {
+    (void)state;
+    accept(SHAPE_OF_X, "Select", "", "[" TENSOR("x") "], [" TENSOR("x") "]");
+    accept("null, 3", "Inner", "", "[1.0, 2.0, 3.0], " TENSOR("x"));
+    accept("null, 3", "Inner", "", TENSOR("x") ", [[1.0, 2.0, 3.0]]");
+    accept(SHAPE_OF_X, "Sum", ", \"axis\": 1, \"keepdims\": 1", TENSOR("x"));
+    accept("null, 4, 4, 4, 1", "MaxPool",
+           ", \"pool_size\": 2147483647, \"strides\": 1, \"padding\": \"same\"", TENSOR("x"));
 }
 
 /* JSON has no infinities, but Keras writes them. */
@@ -256,9 +346,10 @@ static void test_tf_translated(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_page),           cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_infinity),       cmocka_unit_test(test_tf_refused),
-        cmocka_unit_test(test_without_module), cmocka_unit_test(test_tf_translated),
+        cmocka_unit_test(test_page),          cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_accepted),      cmocka_unit_test(test_infinity),
+        cmocka_unit_test(test_tf_refused),    cmocka_unit_test(test_without_module),
+        cmocka_unit_test(test_tf_translated),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

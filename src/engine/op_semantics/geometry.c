@@ -58,8 +58,8 @@ leat_status leati_geometry_make(leati_geometry *out, const leati_window *window,
     out->filters = out->channels;
     for (int i = 0; i < spatial; i++)
         LEATI_TRY(fill_axis(out, 3 - spatial + i, window, i, src->shape[1 + i], err));
-    out->out_pixels = out->batch * out->out[0] * out->out[1] * out->out[2];
-    out->taps = out->kernel[0] * out->kernel[1] * out->kernel[2];
+    out->out_pixels = leati_mul_saturated(out->batch, leati_shape_count(3, out->out));
+    out->taps = leati_shape_count(3, out->kernel);
     return LEAT_OK;
 }
 
@@ -93,7 +93,7 @@ leati_desc leati_patches_source(const leati_attrs *attrs, const leati_desc *diff
     src.shape[0] = diff_dst->shape[1];
     for (int i = 0; i < w->spatial && i < 3; i++) {
         src.shape[1 + i] = attrs->conv.size[i];
-        taps *= w->kernel[i];
+        taps = leati_mul_saturated(taps, w->kernel[i]);
     }
     src.shape[w->spatial + 1] = diff_dst->shape[2] / (taps > 0 ? taps : 1);
     return src;

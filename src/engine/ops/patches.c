@@ -2,6 +2,7 @@
 /* PATCHES, PATCHES_BWD: shapes and gradients.  Both ops are linear, and each is the gradient of the other.  Room:
  * engine. */
 #include "base/error.h"
+#include "base/memory.h"
 #include "engine/op_semantics/geometry.h"
 #include "engine/graph/graph.h"
 #include "engine/op_semantics/infer.h"
@@ -13,7 +14,7 @@ static leat_status infer_patches(const leati_attrs *attrs, int input_count, cons
     (void)input_count;
     LEATI_TRY(leati_expect_f32(&in[0], "src", err));
     LEATI_TRY(leati_geometry_make(&g, &attrs->conv.window, &in[0], err));
-    const int64_t dims[] = {g.out[0] * g.out[1] * g.out[2], g.batch, g.taps * g.channels};
+    const int64_t dims[] = {leati_shape_count(3, g.out), g.batch, leati_mul_saturated(g.taps, g.channels)};
     out[0] = leati_desc_make(LEAT_F32, 3, dims);
     return LEAT_OK;
 }
@@ -26,7 +27,7 @@ static leat_status infer_patches_bwd(const leati_attrs *attrs, int input_count, 
     leati_geometry g;
     leati_desc src = leati_patches_source(attrs, &in[0]);
     LEATI_TRY(leati_geometry_make(&g, &attrs->conv.window, &src, err));
-    const int64_t dims[] = {g.out[0] * g.out[1] * g.out[2], g.batch, g.taps * g.channels};
+    const int64_t dims[] = {leati_shape_count(3, g.out), g.batch, leati_mul_saturated(g.taps, g.channels)};
     LEATI_TRY(leati_expect_shape(&in[0], "diff_dst", 3, dims, err));
     out[0] = src;
     return LEAT_OK;

@@ -324,8 +324,40 @@ def statistics():
                               x[:, 0, 0] + ops.cast(ops.in_top_k(ops.argmax(x[:, 0], -1), x[:, 1], 2), "float32")], (4, 3))
 
 
+def edges():
+    """What is rare: types of results, slices without a number, infinite numbers, the unused triangle, hues beyond a turn."""
+    def gaps(x):
+        return ops.where(x[:, :, :1] > 0.0, ops.log(0 * x - 1), x)
+
+    def number(x):
+        return ops.cast(x, "float32")
+    mild("slices_of_nan", lambda x: [ops.nan_to_num(ops.nanmax(gaps(x), axis=2), nan=-0.5), ops.nan_to_num(ops.nanmin(gaps(x), axis=-1), nan=0.75),
+                                     number(ops.nanargmax(gaps(x), axis=2)) * x[:, :, 0],
+                                     number(ops.nanargmin(gaps(x), axis=2, keepdims=True))[:, :, 0] * x[:, :, 1]], (4, 3))
+    def without_end(x):
+        return ops.where(x > 0.4, ops.stop_gradient(1.0 / ops.zeros_like(x)), x)
+    mild("running_infinities", lambda x: [ops.clip(v, -2.0, 2.0) + x * number(ops.isinf(v)) for v in
+                                          (ops.nancumsum(without_end(x), axis=1), ops.nancumprod(without_end(x), axis=2))], (4, 3), trains=False)
+    mild("types", lambda x, y: [x * number(ops.array(3 * x, dtype="int32")), x * number(ops.convert_to_tensor(ops.relu(x), dtype="bool")),
+                                x * number(ops.cumsum(3 * x, axis=1, dtype="int32")), x * number(ops.cumprod(2.5 * x, axis=1, dtype="int32")),
+                                x * number(ops.nancumsum(3 * x, axis=2, dtype="int32")), x * number(ops.full_like(x, 1.7, dtype="int32")),
+                                y[:, 0] * number(ops.prod(1 + x, axis=1, dtype="int32")),
+                                y[:, None] * number(ops.linspace(3 * x, 9 * y, 4, axis=1, dtype="int32")),
+                                y[:, None] * number(ops.linspace(3 * x, 9 * y, 3, axis=1, endpoint=False, dtype="int32"))], (4, 3), (4, 3))
+    bins = np.array([-0.5, 0.0, 0.5], "float32")
+    mild("infinite_tests", lambda x, y: [x * number(ops.isclose(without_end(x), without_end(x))) + y * number(
+        ops.isclose(x, y, rtol=np.array([0.5, 1.0, 0.1], "float32"), atol=0.1)) + x * number(ops.digitize(gaps(x), bins)),
+        y[:, 0, 0] * number(ops.searchsorted(bins, gaps(y)[:, 0, 0], side="right")) + y[:, 0, 1] * number(ops.searchsorted(bins, gaps(y)[:, 0, 0]))],
+        (4, 3), (4, 3))
+    unit = np.eye(3, dtype="float32")
+    mild("triangles_inverted", lambda x: [ops.cholesky_inverse(x + 3 * unit), ops.cholesky_inverse(x + 3 * unit, upper=True),
+                                          ops.logdet(x + 3 * unit)[:, None]], (3, 3))
+    one("hues", lambda x: ops.image.hsv_to_rgb(2 * x), (3, 4, 3), trains=False)
+    mild("initials", lambda x: [ops.max(x, axis=1, initial=[0.6, 0.5, 0.9]), ops.min(x, axis=2, initial=0.2)], (4, 3))
+
+
 def run():
     """Records all cases of this module."""
     for part in (arithmetic, moves, reductions, orders, products, activations, patches, images, choices, infinities, parts, windows,
-                 matrices, transforms, statistics):
+                 matrices, transforms, statistics, edges):
         part()

@@ -9,64 +9,73 @@
 
 static const double pi = 3.14159265358979323846;
 
-static leati_value is_nan(leati_graph *g, leati_value x) {
-    return leati_linear(g, leati_binary_of(g, LEATI_EQUAL, x, x), -1, 1);
-}
-
 /* ---- NaN ---- */
 
-static void lower_nan_to_num(leati_operands *o) {
+/* Replaces NaN and infinite numbers. */
+static leati_value with_numbers(leati_operands *o, leati_value x, double nan, double highest, double lowest) {
     leati_graph *g = o->g;
-    leati_value x = leati_operand(o, "x");
-    double nan = 0, highest = (double)FLT_MAX, lowest = -(double)FLT_MAX;
-    (void)leati_operand_number(o, "nan", &nan);
-    (void)leati_operand_number(o, "posinf", &highest);
-    (void)leati_operand_number(o, "neginf", &lowest);
     leati_value above = leati_binary_of(g, LEATI_EQUAL, x, leati_scalar(g, INFINITY));
     leati_value below = leati_binary_of(g, LEATI_EQUAL, x, leati_scalar(g, -INFINITY));
-    x = leati_operation_select(o, is_nan(g, x), leati_scalar(g, (float)nan), x);
+    x = leati_operation_select(o, leati_operation_is_nan(g, x), leati_scalar(g, (float)nan), x);
     x = leati_operation_select(o, above, leati_scalar(g, (float)highest), x);
-    o->outputs[0] = leati_operation_select(o, below, leati_scalar(g, (float)lowest), x);
+    return leati_operation_select(o, below, leati_scalar(g, (float)lowest), x);
+}
+
+static void lower_nan_to_num(leati_operands *o) {
+    o->outputs[0] = with_numbers(o, leati_operand(o, "x"), leati_operand_number_or(o, "nan", 0),
+                                 leati_operand_number_or(o, "posinf", (double)FLT_MAX),
+                                 leati_operand_number_or(o, "neginf", -(double)FLT_MAX));
 }
 
 /* A function that ignores NaN: the same function of numbers in whose place NaN is `fill`. */
 typedef struct without_nan {
     const char *plain;
-    float fill;
+    float fill, none; /* none: the result where all elements are NaN */
 } without_nan;
 
 enum { SUM, PROD, MAX, MIN, CUMSUM, CUMPROD, ARGMAX, ARGMIN };
 
-static const without_nan plain_functions[] = {[SUM] = {"Sum", 0},
-                                              [PROD] = {"Prod", 1},
-                                              [MAX] = {"Max", -INFINITY},
-                                              [MIN] = {"Min", INFINITY},
-                                              [CUMSUM] = {"Cumsum", 0},
-                                              [CUMPROD] = {"Cumprod", 1},
-                                              [ARGMAX] = {"Argmax", -INFINITY},
-                                              [ARGMIN] = {"Argmin", INFINITY}};
+static const without_nan plain_functions[] = {[SUM] = {"Sum", 0, 0},
+                                              [PROD] = {"Prod", 1, 1},
+                                              [MAX] = {"Max", -INFINITY, NAN},
+                                              [MIN] = {"Min", INFINITY, NAN},
+                                              [CUMSUM] = {"Cumsum", 0, 0},
+                                              [CUMPROD] = {"Cumprod", 1, 1},
+                                              [ARGMAX] = {"Argmax", -INFINITY, -1},
+                                              [ARGMIN] = {"Argmin", INFINITY, -1}};
 
 /* Lowers a function of the tensor x with the options of o. */
 static leati_value call_with(const leati_operands *o, const char *function, leati_value x) {
     leati_value result = LEATI_INVALID;
+    leati_operation plain = *leati_operation_find(function);
     json_t *args = json_pack("[{s:i}]", "input", 0);
     leati_operands call = *o;
-    call.operation = leati_operation_find(function);
+    plain.name = o->operation->name; /* for messages */
+    call.operation = &plain;
     call.args = args;
     call.kwargs = NULL;
     call.inputs = &x;
     call.input_count = 1;
     call.outputs = &result;
-    call.operation->lower(&call);
+    plain.lower(&call);
     json_decref(args);
     return result;
 }
 
 static void lower_without_nan(leati_operands *o) {
     const without_nan *f = &plain_functions[o->operation->detail];
-    leati_value x = leati_operand(o, "x");
-    x = leati_operation_select(o, is_nan(o->g, x), leati_scalar(o->g, f->fill), x);
+    leati_graph *g = o->g;
+    leati_value x = leati_operand(o, "x"), nan = leati_operation_is_nan(g, x);
+    const int kind = o->operation->detail;
+    if (kind == CUMSUM || kind == CUMPROD) /* as in Keras, infinite numbers become finite */
+        x = with_numbers(o, x, (double)f->fill, (double)FLT_MAX, -(double)FLT_MAX);
+    else
+        x = leati_operation_select(o, nan, leati_scalar(g, f->fill), x);
     o->outputs[0] = call_with(o, f->plain, x);
+    if (f->none == f->fill) return;
+    const uint32_t axes = leati_operand_axes(o, "axis", leati_graph_desc(g, x)->rank);
+    leati_value all = leati_reduce_of(g, LEATI_REDUCE_MIN, nan, axes, leati_operand_flag(o, "keepdims"));
+    o->outputs[0] = leati_operation_select(o, all, leati_scalar(g, f->none), o->outputs[0]);
 }
 
 enum { MEAN, VARIANCE, DEVIATION };
@@ -74,7 +83,8 @@ enum { MEAN, VARIANCE, DEVIATION };
 /* Computes moments of the numbers that are not NaN. */
 static void lower_moments_without_nan(leati_operands *o) {
     leati_graph *g = o->g;
-    leati_value x = leati_operand(o, "x"), nan = is_nan(g, x), counts = leati_linear(g, nan, -1, 1);
+    leati_value x = leati_operand(o, "x"), nan = leati_operation_is_nan(g, x),
+                counts = leati_linear(g, nan, -1, 1);
     const uint32_t axes = leati_operand_axes(o, "axis", leati_graph_desc(g, x)->rank);
     const bool keeps = leati_operand_flag(o, "keepdims"), mean = o->operation->detail == MEAN;
     x = leati_operation_select(o, nan, leati_scalar(g, 0), x);
@@ -92,8 +102,8 @@ static void lower_moments_without_nan(leati_operands *o) {
 static void lower_extreme(leati_operands *o) {
     leati_graph *g = o->g;
     leati_value a = leati_operand(o, "x1"), b = leati_operand(o, "x2");
-    leati_value left = leati_operation_select(o, is_nan(g, a), b, a);
-    leati_value right = leati_operation_select(o, is_nan(g, b), a, b);
+    leati_value left = leati_operation_select(o, leati_operation_is_nan(g, a), b, a);
+    leati_value right = leati_operation_select(o, leati_operation_is_nan(g, b), a, b);
     o->outputs[0] = leati_binary_of(g, o->operation->detail == MAX ? LEATI_MAX : LEATI_MIN, left, right);
 }
 
@@ -107,37 +117,34 @@ static void lower_select(leati_operands *o) {
         o->outputs[0] = leati_operand_fail(o, LEAT_EINVAL, "expected a choice for each condition");
         return;
     }
-    o->outputs[0] = leati_operand(o, "default");
+    o->outputs[0] = leati_operand_or(o, "default", 0);
     for (int i = count - 1; i >= 0; --i) {
-        leati_value holds =
-            leati_linear(o->g, leati_binary_of(o->g, LEATI_EQUAL, conditions[i], leati_scalar(o->g, 0)), -1,
-                         1);
+        leati_value holds = leati_operation_truth(o->g, conditions[i]);
         o->outputs[0] = leati_operation_select(o, holds, choices[i], o->outputs[0]);
     }
 }
 
-/* Tells by 1 where two numbers are equal, or nearly so. */
+/* Tells by 1 where two numbers are nearly equal.  As in Keras on TensorFlow, equal infinities are not. */
 static void lower_isclose(leati_operands *o) {
     leati_graph *g = o->g;
     leati_value a = leati_operand(o, "x1"), b = leati_operand(o, "x2");
-    double relative = 1e-5, absolute = 1e-8;
-    (void)leati_operand_number(o, "rtol", &relative);
-    (void)leati_operand_number(o, "atol", &absolute);
     leati_value distance = leati_function_of(g, leati_sub(g, a, b), LEATI_FN_ABS);
     leati_value most =
-        leati_linear(g, leati_function_of(g, b, LEATI_FN_ABS), (float)relative, (float)absolute);
-    leati_value close = leati_binary_of(g, LEATI_MAX, leati_binary_of(g, LEATI_GREATER_EQUAL, most, distance),
-                                        leati_binary_of(g, LEATI_EQUAL, a, b));
+        leati_mul(g, leati_function_of(g, b, LEATI_FN_ABS), leati_operand_or(o, "rtol", 1e-5f));
+    most = leati_add(g, most, leati_operand_or(o, "atol", 1e-8f));
+    leati_value close = leati_binary_of(g, LEATI_GREATER_EQUAL, most, distance);
     if (leati_operand_flag(o, "equal_nan"))
-        close = leati_binary_of(g, LEATI_MAX, close, leati_mul(g, is_nan(g, a), is_nan(g, b)));
+        close = leati_binary_of(g, LEATI_MAX, close,
+                                leati_mul(g, leati_operation_is_nan(g, a), leati_operation_is_nan(g, b)));
     o->outputs[0] = close;
 }
 
 /* ---- Comparisons with all elements of a constant ---- */
 
-enum { IS_IN, AT_LEAST, ABOVE };
+enum { IS_IN, NOT_BELOW, ABOVE };
 
-/* Reduces the comparisons of each element of x with the elements of the vector or list `with`. */
+/* Tells by 1 whether each element of x is in the vector or list `with`, or counts the elements that it is above, or not
+ * below.  NaN is not below any number. */
 static leati_value compare_all(leati_operands *o, leati_value x, leati_value with, int kind) {
     leati_graph *g = o->g;
     const leati_desc desc = *leati_graph_desc(g, x), list = *leati_graph_desc(g, with);
@@ -147,35 +154,28 @@ static leati_value compare_all(leati_operands *o, leati_value x, leati_value wit
                                   LEAT_MAX_RANK - 1);
     x = leati_expand_last(g, x);
     with = leati_reshape(g, with, 1, &count);
-    leati_value each = kind == IS_IN
-                           ? leati_binary_of(g, LEATI_EQUAL, x, with)
-                           : leati_binary_of(g, kind == ABOVE ? LEATI_GREATER : LEATI_GREATER_EQUAL, x, with);
+    leati_value each = kind == IS_IN   ? leati_binary_of(g, LEATI_EQUAL, x, with)
+                       : kind == ABOVE ? leati_binary_of(g, LEATI_GREATER, x, with)
+                                       : leati_linear(g, leati_binary_of(g, LEATI_GREATER, with, x), -1, 1);
     return leati_reduce_last(g, kind == IS_IN ? LEATI_REDUCE_MAX : LEATI_REDUCE_SUM, each, false);
 }
 
-/* Returns an argument that has to be a constant. */
-static leati_value constant_operand(const leati_operands *o, const char *name) {
-    const json_t *value = leati_operand_json(o, name);
-    if (json_is_object(value) && json_object_get(value, "input"))
-        return leati_operand_fail(o, LEAT_ENOTSUP, "%s: expected a constant, received a tensor", name);
-    return leati_operand(o, name);
-}
-
 static void lower_isin(leati_operands *o) {
-    leati_value y = compare_all(o, leati_operand(o, "x1"), constant_operand(o, "x2"), IS_IN);
+    leati_value y = compare_all(o, leati_operand(o, "x1"), leati_operand_without_tensor(o, "x2"), IS_IN);
     o->outputs[0] = leati_operand_flag(o, "invert") ? leati_linear(o->g, y, -1, 1) : y;
 }
 
 /* Counts the bins that begin at x or below. */
 static void lower_digitize(leati_operands *o) {
-    o->outputs[0] = compare_all(o, leati_operand(o, "x"), constant_operand(o, "bins"), AT_LEAST);
+    o->outputs[0] = compare_all(o, leati_operand(o, "x"), leati_operand_without_tensor(o, "bins"), NOT_BELOW);
 }
 
 static void lower_searchsorted(leati_operands *o) {
-    const bool right = strcmp(leati_operand_text(o, "side", "left"), "right") == 0;
-    leati_value list = constant_operand(o, "sorted_sequence");
+    static const char *const sides[] = {"left", "right", NULL};
+    const bool right = leati_operand_choice(o, "side", sides) == 1;
+    leati_value list = leati_operand_without_tensor(o, "sorted_sequence");
     o->outputs[0] = leati_graph_desc(o->g, list)->rank == 1
-                        ? compare_all(o, leati_operand(o, "values"), list, right ? AT_LEAST : ABOVE)
+                        ? compare_all(o, leati_operand(o, "values"), list, right ? NOT_BELOW : ABOVE)
                         : leati_operand_fail(o, LEAT_ENOTSUP, "sorted_sequence: expected one axis");
 }
 
@@ -268,8 +268,7 @@ static void lower_trapezoid(leati_operands *o) {
     leati_value y = leati_operand(o, "y");
     const leati_desc desc = *leati_graph_desc(g, y);
     int axis = leati_operand_axis(o, "axis", desc.rank, -1);
-    double dx = 1;
-    (void)leati_operand_number(o, "dx", &dx);
+    const double dx = leati_operand_number_or(o, "dx", 1);
     if (axis < 0 || leati_operand_json(o, "x") || desc.shape[axis] < 1) {
         o->outputs[0] = leati_operand_fail(o, LEAT_ENOTSUP, "expected an axis, and dx instead of x");
         return;
@@ -282,10 +281,13 @@ static void lower_trapezoid(leati_operands *o) {
     o->outputs[0] = leati_linear(g, leati_sub(g, all, leati_linear(g, ends, 0.5f, 0)), (float)dx, 0);
 }
 
-/* Computes `num` numbers from start to stop along a new axis. */
+/* Computes `num` numbers from start to stop along a new axis.  Integers are those below the numbers between two
+ * integers. */
 static void lower_linspace(leati_operands *o) {
     leati_graph *g = o->g;
-    leati_value from = leati_operand(o, "start"), to = leati_operand(o, "stop"), parts[LEATI_MAX_CONCAT];
+    leati_value from = leati_operation_to_dtype(o, leati_operand(o, "start")),
+                to = leati_operation_to_dtype(o, leati_operand(o, "stop")), parts[LEATI_MAX_CONCAT];
+    const bool integer = strstr(leati_operand_text(o, "dtype", ""), "int");
     const int64_t count = leati_operand_int(o, "num", 50);
     leati_desc desc = *leati_graph_desc(g, leati_add(g, from, to));
     int axis = desc.rank < LEAT_MAX_RANK ? leati_operand_axis(o, "axis", desc.rank + 1, 0) : -1;
@@ -294,13 +296,15 @@ static void lower_linspace(leati_operands *o) {
             leati_operand_fail(o, LEAT_ENOTSUP, "expected 1 to %d numbers, and no retstep", LEATI_MAX_CONCAT);
         return;
     }
-    const json_t *endpoint = leati_operand_json(o, "endpoint");
-    const int64_t steps = json_is_false(endpoint) ? count : count > 1 ? count - 1 : 1;
+    const bool ends = leati_operand_number_or(o, "endpoint", 1) != 0;
+    const int64_t steps = !ends ? count : count > 1 ? count - 1 : 1;
     for (int i = desc.rank++; i > axis; --i) desc.shape[i] = desc.shape[i - 1];
     desc.shape[axis] = 1;
     for (int64_t i = 0; i < count; ++i) {
-        const float share = (float)((double)i / (double)steps);
-        leati_value y = leati_add(g, leati_linear(g, from, 1 - share, 0), leati_linear(g, to, share, 0));
+        const double whole = integer ? (double)steps : 1;
+        const float share = (float)((double)i * whole / (double)steps), rest = (float)(whole - (double)share);
+        leati_value y = leati_add(g, leati_linear(g, from, rest, 0), leati_linear(g, to, share, 0));
+        if (integer) y = leati_operation_floor(g, leati_div(g, y, leati_scalar(g, (float)whole)));
         parts[i] = leati_reshape(g, y, desc.rank, desc.shape);
     }
     o->outputs[0] = count > 1 ? leati_concat(g, (int)count, parts, axis) : parts[0];

@@ -108,6 +108,10 @@ static void lower_cbrt(leati_operands *o) {
         leati_mul(g, sign_of(g, x), leati_eltwise_of(g, leati_function_of(g, x, LEATI_FN_ABS), root));
 }
 
+leati_value leati_operation_is_nan(leati_graph *g, leati_value x) {
+    return leati_linear(g, leati_binary_of(g, LEATI_EQUAL, x, x), -1, 1);
+}
+
 enum { IS_NAN, IS_INFINITE, IS_FINITE, IS_HIGHEST, IS_LOWEST };
 
 /* Tells numbers of one kind by 1, others by 0. */
@@ -117,7 +121,7 @@ static void lower_kind(leati_operands *o) {
     leati_value x = leati_operand(o, "x");
     if (kind == IS_INFINITE || kind == IS_FINITE) x = leati_function_of(g, x, LEATI_FN_ABS);
     if (kind == IS_NAN)
-        o->outputs[0] = leati_linear(g, leati_binary_of(g, LEATI_EQUAL, x, x), -1, 1);
+        o->outputs[0] = leati_operation_is_nan(g, x);
     else if (kind == IS_FINITE)
         o->outputs[0] = leati_binary_of(g, LEATI_GREATER_EQUAL, leati_scalar(g, FLT_MAX), x);
     else
@@ -286,8 +290,7 @@ static void lower_comparison(leati_operands *o) {
     o->outputs[0] = detail == NOT_EQUAL ? leati_linear(o->g, y, -1, 1) : y;
 }
 
-/* Returns 1 where x is not 0, and 0 elsewhere. */
-static leati_value truth_of(leati_graph *g, leati_value x) {
+leati_value leati_operation_truth(leati_graph *g, leati_value x) {
     return leati_linear(g, leati_binary_of(g, LEATI_EQUAL, x, leati_scalar(g, 0)), -1, 1);
 }
 
@@ -295,7 +298,8 @@ enum { AND, OR, XOR };
 
 static void lower_logic(leati_operands *o) {
     leati_graph *g = o->g;
-    leati_value a = truth_of(g, leati_operand(o, "x1")), b = truth_of(g, leati_operand(o, "x2"));
+    leati_value a = leati_operation_truth(g, leati_operand(o, "x1")),
+                b = leati_operation_truth(g, leati_operand(o, "x2"));
     switch (o->operation->detail) {
     case AND: o->outputs[0] = leati_mul(g, a, b); return;
     case OR: o->outputs[0] = leati_binary_of(g, LEATI_MAX, a, b); return;
@@ -362,7 +366,7 @@ leati_value leati_operation_select(leati_operands *o, leati_value condition, lea
 static void lower_where(leati_operands *o) {
     leati_graph *g = o->g;
     double a, b;
-    leati_value condition = truth_of(g, leati_operand(o, "condition"));
+    leati_value condition = leati_operation_truth(g, leati_operand(o, "condition"));
     leati_value x1 = leati_operand(o, "x1"), x2 = leati_operand(o, "x2");
     if (leati_operand_number(o, "x1", &a) && leati_operand_number(o, "x2", &b) && isfinite(a - b))
         o->outputs[0] = leati_linear(g, condition, (float)(a - b), (float)b);
@@ -373,25 +377,26 @@ static void lower_where(leati_operands *o) {
 /* ---- Types and constants ---- */
 
 /* All values are f32: a cast to an integer type truncates, a cast to bool compares with 0. */
-static void lower_cast(leati_operands *o) {
-    leati_value x = leati_operand(o, "x");
+leati_value leati_operation_to_dtype(const leati_operands *o, leati_value x) {
     const char *dtype = leati_operand_text(o, "dtype", "float32");
-    if (strcmp(dtype, "bool") == 0)
-        o->outputs[0] = truth_of(o->g, x);
-    else if (strstr(dtype, "int"))
-        o->outputs[0] = truncated(o->g, x);
-    else
-        o->outputs[0] = x;
+    if (strcmp(dtype, "bool") == 0) return leati_operation_truth(o->g, x);
+    return strstr(dtype, "int") ? truncated(o->g, x) : x;
+}
+
+static void lower_cast(leati_operands *o) {
+    o->outputs[0] = leati_operation_to_dtype(o, leati_operand(o, "x"));
 }
 
 /* Makes a tensor of the shape of x that is filled with one number. */
 static void lower_full(leati_operands *o) {
     double value = o->operation->detail;
     const leati_desc desc = *leati_graph_desc(o->g, leati_operand(o, "x"));
-    if (o->operation->detail >= 0 || leati_operand_number(o, "fill_value", &value))
-        o->outputs[0] = leati_broadcast(o->g, leati_scalar(o->g, (float)value), desc.rank, desc.shape);
-    else
+    if (o->operation->detail >= 0 || leati_operand_number(o, "fill_value", &value)) {
+        leati_value number = leati_operation_to_dtype(o, leati_scalar(o->g, (float)value));
+        o->outputs[0] = leati_broadcast(o->g, number, desc.rank, desc.shape);
+    } else {
         o->outputs[0] = leati_operand_fail(o, LEAT_ENOTSUP, "fill_value: expected a number");
+    }
 }
 
 static void lower_identity(leati_operands *o) {
@@ -480,9 +485,9 @@ const leati_operation leati_elementwise_operations[] = {
     {"ZerosLike", NUMPY, "x dtype", lower_full, 0},
     {"OnesLike", NUMPY, "x dtype", lower_full, 1},
     {"FullLike", NUMPY, "x fill_value dtype", lower_full, -1},
-    {"ConvertToTensor", "ops.core", "x dtype sparse ragged", lower_identity, 0},
+    {"ConvertToTensor", "ops.core", "x dtype sparse ragged", lower_cast, 0},
     {"Copy", NUMPY, "x", lower_identity, 0},
-    {"Array", NUMPY, "x dtype", lower_identity, 0},
+    {"Array", NUMPY, "x dtype", lower_cast, 0},
     {"Conj", NUMPY, "x", lower_identity, 0},
     {"Conjugate", NUMPY, "x", lower_identity, 0},
     {"Real", NUMPY, "x", lower_identity, 0},

@@ -14,16 +14,16 @@ typedef struct complex_value {
     leati_value real, imaginary;
 } complex_value;
 
-/* Makes a constant (rows, columns) of cos or sin(2 pi row column / length), times `scale`.  `halved`: each frequency
- * but the first, and the last of an even length, stands for two; frequencies are rows. */
+/* Makes a constant (rows, columns) of cos or sin(2 pi row column / length), times `scale`.  `one_sided`: each frequency
+ * but the first, and the last of an even length, stands for two, and is doubled; frequencies are rows. */
 static leati_value waves(leati_operands *o, int64_t rows, int64_t columns, int64_t length, bool sine,
-                         double scale, bool halved) {
+                         double scale, bool one_sided) {
     float *values = leati_calloc((size_t)(rows * columns) + 1, sizeof *values);
     if (!values) return leati_operand_fail(o, LEAT_ENOMEM, "no memory for a transform");
     for (int64_t i = 0; i < rows * columns; ++i) {
         const int64_t row = i / columns, turn = row * (i % columns) % length;
         const double angle = 2 * pi * (double)turn / (double)length;
-        const double weight = halved && row > 0 && 2 * row != length ? 2 * scale : scale;
+        const double weight = one_sided && row > 0 && 2 * row != length ? 2 * scale : scale;
         values[i] = (float)(weight * (sine ? sin(angle) : cos(angle)));
     }
     const leati_desc desc = leati_desc_make(LEAT_F32, 2, (int64_t[]){rows, columns});
@@ -36,8 +36,8 @@ static leati_value waves(leati_operands *o, int64_t rows, int64_t columns, int64
 static leati_value times(leati_graph *g, leati_value x, leati_value matrix) {
     leati_desc desc = *leati_graph_desc(g, x);
     const int64_t *size = leati_graph_desc(g, matrix)->shape;
-    leati_value rows =
-        leati_reshape(g, x, 2, (int64_t[]){leati_desc_count(&desc) / (size[0] > 0 ? size[0] : 1), size[0]});
+    if (x == LEATI_INVALID || matrix == LEATI_INVALID) return LEATI_INVALID;
+    leati_value rows = leati_reshape(g, x, 2, (int64_t[]){leati_desc_count(&desc) / size[0], size[0]});
     desc.shape[desc.rank - 1] = size[1];
     return leati_reshape(g, leati_matmul(g, rows, false, matrix, false, LEATI_NONE), desc.rank, desc.shape);
 }
@@ -64,13 +64,10 @@ static complex_value transform(leati_operands *o, complex_value x, bool inverse)
 }
 
 static complex_value last_two_swapped(leati_graph *g, complex_value x) {
-    int32_t perm[LEAT_MAX_RANK];
-    const int rank = leati_graph_desc(g, x.real)->rank;
-    for (int i = 0; i < rank; ++i) perm[i] = i == rank - 1 ? rank - 2 : i == rank - 2 ? rank - 1 : i;
-    return (complex_value){leati_transpose(g, x.real, perm), leati_transpose(g, x.imaginary, perm)};
+    return (complex_value){leati_operation_swap_last(g, x.real), leati_operation_swap_last(g, x.imaginary)};
 }
 
-/* Reads the pair of the real and the imaginary part. */
+/* Reads the pair of the real and the imaginary part, of at least `rank` axes. */
 static bool read_pair(leati_operands *o, int rank, complex_value *x) {
     leati_value parts[2];
     o->output_count = 2;
@@ -81,7 +78,8 @@ static bool read_pair(leati_operands *o, int rank, complex_value *x) {
         return true;
     }
     o->outputs[0] = o->outputs[1] =
-        leati_operand_fail(o, LEAT_ESHAPE, "expected a real and an imaginary part of one shape");
+        leati_operand_fail(o, LEAT_ESHAPE,
+                           "expected a real and an imaginary part of one shape of at least %d axes", rank);
     return false;
 }
 
@@ -122,7 +120,12 @@ static void lower_rfft(leati_operands *o) {
     const int rank = leati_graph_desc(o->g, x)->rank;
     o->output_count = 2;
     o->outputs[0] = o->outputs[1] = LEATI_INVALID;
-    if (rank < 2 || length_of(o, x, rank - 1) == 0) return;
+    if (rank < 2) {
+        o->outputs[0] = o->outputs[1] =
+            leati_operand_fail(o, LEAT_ESHAPE, "expected at least 2 axes, received %d", rank);
+        return;
+    }
+    if (length_of(o, x, rank - 1) == 0) return;
     const int64_t n = checked_length(o, leati_operand_int(o, "fft_length", length_of(o, x, rank - 1)));
     if (n == 0) return;
     x = resized(o->g, x, n);

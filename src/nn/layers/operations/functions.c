@@ -11,16 +11,10 @@ static void lower_activation(leati_operands *o) {
     o->outputs[0] = leati_activation_lower(&activation, o->g, leati_operand(o, "x"));
 }
 
-static double number_of(const leati_operands *o, const char *name, double preset) {
-    double value = preset;
-    (void)leati_operand_number(o, name, &value);
-    return value;
-}
-
 /* soft_shrink: x moved towards 0 by the threshold; hard_shrink: x, and 0 within the threshold */
 static void lower_shrink(leati_operands *o) {
     leati_graph *g = o->g;
-    const float threshold = (float)number_of(o, "threshold", 0.5);
+    const float threshold = (float)leati_operand_number_or(o, "threshold", 0.5);
     if (threshold == 0.5f) {
         lower_activation(o);
         return;
@@ -38,43 +32,37 @@ static void lower_shrink(leati_operands *o) {
 static void lower_squareplus(leati_operands *o) {
     leati_graph *g = o->g;
     leati_value x = leati_operand(o, "x");
-    leati_value square =
-        leati_linear(g, leati_function_of(g, x, LEATI_FN_SQUARE), 1, (float)number_of(o, "b", 4));
+    leati_value square = leati_linear(g, leati_function_of(g, x, LEATI_FN_SQUARE), 1,
+                                      (float)leati_operand_number_or(o, "b", 4));
     o->outputs[0] = leati_linear(g, leati_add(g, x, leati_function_of(g, square, LEATI_FN_SQRT)), 0.5f, 0);
 }
 
 /* Computes elu and leaky_relu, with their slopes. */
 static void lower_elu(leati_operands *o) {
-    double alpha = 1;
-    (void)leati_operand_number(o, "alpha", &alpha);
-    leati_eltwise f = {.function = LEATI_FN_ELU, .a = (float)alpha};
+    leati_eltwise f = {.function = LEATI_FN_ELU, .a = (float)leati_operand_number_or(o, "alpha", 1)};
     o->outputs[0] = leati_eltwise_of(o->g, leati_operand(o, "x"), f);
 }
 
 /* x above 0, and alpha (e^(x / alpha) - 1) elsewhere */
 static void lower_celu(leati_operands *o) {
-    double alpha = 1;
     leati_graph *g = o->g;
-    (void)leati_operand_number(o, "alpha", &alpha);
+    const double alpha = leati_operand_number_or(o, "alpha", 1);
     leati_value x = leati_operand(o, "x");
     leati_value y = leati_function_of(g, leati_linear(g, x, (float)(1 / alpha), 0), LEATI_FN_ELU);
     o->outputs[0] = leati_linear(g, y, (float)alpha, 0);
 }
 
 static void lower_leaky_relu(leati_operands *o) {
-    double slope = 0.2;
-    (void)leati_operand_number(o, "negative_slope", &slope);
+    const double slope = leati_operand_number_or(o, "negative_slope", 0.2);
     leati_eltwise f = {.function = LEATI_FN_RELU, .a = (float)slope, .b = INFINITY};
     o->outputs[0] = leati_eltwise_of(o->g, leati_operand(o, "x"), f);
 }
 
 /* Computes keras.activations.relu, with its options. */
 static void lower_relu(leati_operands *o) {
-    double slope = 0, most = INFINITY, threshold = 0;
-    (void)leati_operand_number(o, "negative_slope", &slope);
-    (void)leati_operand_number(o, "max_value", &most);
-    (void)leati_operand_number(o, "threshold", &threshold);
-    leati_eltwise f = {LEATI_FN_RELU, (float)slope, (float)most, (float)threshold};
+    leati_eltwise f = {LEATI_FN_RELU, (float)leati_operand_number_or(o, "negative_slope", 0),
+                       (float)leati_operand_number_or(o, "max_value", (double)INFINITY),
+                       (float)leati_operand_number_or(o, "threshold", 0)};
     o->outputs[0] = leati_eltwise_of(o->g, leati_operand(o, "x"), f);
 }
 
@@ -82,9 +70,10 @@ static void lower_relu(leati_operands *o) {
  * NaN. */
 static void lower_threshold(leati_operands *o) {
     leati_graph *g = o->g;
-    leati_value x = leati_operand(o, "x"), least = leati_scalar(g, (float)number_of(o, "threshold", 0));
+    leati_value x = leati_operand(o, "x"),
+                least = leati_scalar(g, (float)leati_operand_number_or(o, "threshold", 0));
     leati_value above = leati_binary_of(g, LEATI_GREATER, x, least);
-    const float other = (float)number_of(o, "default_value", 0);
+    const float other = (float)leati_operand_number_or(o, "default_value", 0);
     if (!isfinite(other)) {
         o->outputs[0] = leati_operation_select(o, above, x, leati_scalar(g, other));
         return;
@@ -131,7 +120,8 @@ static void lower_softmax(leati_operands *o) {
 static void lower_normalize(leati_operands *o) {
     leati_graph *g = o->g;
     leati_value x = leati_operand(o, "x");
-    const double epsilon = number_of(o, "epsilon", (double)LEATI_EPSILON), order = number_of(o, "order", 2);
+    const double epsilon = leati_operand_number_or(o, "epsilon", (double)LEATI_EPSILON),
+                 order = leati_operand_number_or(o, "order", 2);
     int axis = leati_operand_axis(o, "axis", leati_graph_desc(g, x)->rank, -1);
     if (axis < 0) return;
     if (!(order > 0)) {

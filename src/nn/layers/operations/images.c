@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Functions of keras.ops for images: other sizes, blocks of pixels as channels, shades of gray.  Room: nn. */
-#include <string.h>
-
 #include "base/memory.h"
 #include "nn/layers/operations/operations.h"
 #include "nn/layers/operations/resample.h"
 #include "nn/layers/spatial.h"
 
 static int32_t format_of(const leati_operands *o) {
-    const char *format = leati_operand_text(o, "data_format", "channels_last");
-    return strcmp(format, "channels_first") == 0 ? LEATI_CHANNELS_FIRST : LEATI_CHANNELS_LAST;
+    return leati_operand_choice(o, "data_format", leati_data_formats);
 }
 
 /* Returns the operand with its channels last; fails the graph unless it is a batch of images. */
@@ -59,30 +56,17 @@ static void lower_blocks(leati_operands *o) {
     write_images(o, leati_reshape(o->g, x, 4, to_space ? out_space : out_depth));
 }
 
-/* Returns the position of a text in a list that ends with NULL; -1 if it is not there. */
-static int32_t position_of(const char *const *list, const char *text) {
-    for (int32_t i = 0; list[i]; ++i)
-        if (strcmp(list[i], text) == 0) return i;
-    return -1;
-}
-
 static void lower_resize(leati_operands *o) {
     leati_value x;
     int64_t size[LEAT_MAX_RANK];
     if (!read_images(o, "images", &x)) return;
-    const char *interpolation = leati_operand_text(o, "interpolation", "bilinear");
     int count = leati_operand_ints(o, "size", size);
-    leati_resize resize = {.interpolation = position_of(leati_interpolations, interpolation),
+    leati_resize resize = {.interpolation = leati_operand_choice(o, "interpolation", leati_interpolations),
                            .antialias = leati_operand_flag(o, "antialias"),
                            .crop = leati_operand_flag(o, "crop_to_aspect_ratio"),
-                           .pad = leati_operand_flag(o, "pad_to_aspect_ratio")};
-    (void)leati_operand_number(o, "fill_value", &resize.fill);
-    if (resize.interpolation < 0) {
-        o->outputs[0] = leati_operand_fail(o, LEAT_ENOTSUP,
-                                           "interpolation: expected \"nearest\", \"bilinear\", \"bicubic\", "
-                                           "\"lanczos3\", \"lanczos5\" or \"area\", received \"%s\"",
-                                           interpolation);
-    } else if (count != 2 || size[0] < 1 || size[1] < 1 || size[0] > INT32_MAX || size[1] > INT32_MAX) {
+                           .pad = leati_operand_flag(o, "pad_to_aspect_ratio"),
+                           .fill = leati_operand_number_or(o, "fill_value", 0)};
+    if (count != 2 || size[0] < 1 || size[1] < 1 || size[0] > INT32_MAX || size[1] > INT32_MAX) {
         o->outputs[0] = leati_operand_fail(o, LEAT_EINVAL, "size: expected a height and a width as numbers");
     } else {
         resize.height = size[0];
@@ -153,13 +137,14 @@ static void lower_rgb_to_hsv(leati_operands *o) {
     write_images(o, leati_concat(g, 3, out, 3));
 }
 
-/* A channel is value (1 - saturation + saturation share), where the share is a trapezoid of the hue. */
+/* A channel is value (1 - saturation + saturation share), where the share is a trapezoid of the hue.  As in TensorFlow,
+ * hues are not periodic: all outside 0 to 1 are red. */
 static void lower_hsv_to_rgb(leati_operands *o) {
     static const float centers[] = {3, 2, 4};
     leati_graph *g = o->g;
     leati_value x[3], out[3];
     if (!read_colours(o, x)) return;
-    leati_value turn = leati_linear(g, leati_sub(g, x[0], leati_operation_floor(g, x[0])), 6, 0);
+    leati_value turn = leati_linear(g, x[0], 6, 0);
     for (int i = 0; i < 3; ++i) {
         leati_value away = leati_function_of(g, leati_linear(g, turn, 1, -centers[i]), LEATI_FN_ABS);
         leati_value share = leati_clip(g, leati_linear(g, away, i == 0 ? 1 : -1, i == 0 ? -1 : 2), 0, 1);

@@ -14,7 +14,7 @@
 typedef enum matrix_function {
     INVERSE,
     DETERMINANT,
-    LOG_DETERMINANT,
+    LOG_DETERMINANT, /* of the symmetric matrix that has the lower triangle */
     CHOLESKY,
     SOLVE,      /* a x = b */
     SOLVE_LOWER /* with the lower triangle of a */
@@ -198,21 +198,25 @@ static void apply(const work *w, bool turn, const float *b, float *y) {
         }
 }
 
-static double determinant(work *w, bool log_of) {
-    double out = factorize(w), sum = 0;
-    for (int64_t i = 0; i < w->n; ++i) {
-        const double pivot = w->a[i * w->n + i];
-        out *= pivot;
-        sum += log(fabs(pivot));
-    }
-    return log_of ? sum : out;
+static double determinant(work *w) {
+    double out = factorize(w);
+    for (int64_t i = 0; i < w->n; ++i) out *= w->a[i * w->n + i];
+    return out;
+}
+
+/* Returns NaN for a matrix that is not positive definite, as TensorFlow does. */
+static double log_determinant(work *w) {
+    double sum = 0;
+    if (cholesky(w, NULL) != LEAT_OK) return (double)NAN;
+    for (int64_t i = 0; i < w->n; ++i) sum += 2 * log(w->a[i * w->n + i]);
+    return sum;
 }
 
 static leat_status forward_one(work *w, matrix_function function, const float *b, float *y, leat_error *err) {
     const int64_t square = w->n * w->n;
     switch (function) {
-    case DETERMINANT:
-    case LOG_DETERMINANT: *y = (float)determinant(w, function == LOG_DETERMINANT); return LEAT_OK;
+    case DETERMINANT: *y = (float)determinant(w); return LEAT_OK;
+    case LOG_DETERMINANT: *y = (float)log_determinant(w); return LEAT_OK;
     case CHOLESKY:
         LEATI_TRY(cholesky(w, err));
         for (int64_t i = 0; i < square; ++i) y[i] = (float)w->a[i];
@@ -272,10 +276,12 @@ static void inverse_back(work *w, const float *y, const float *dy, float *da) {
     for (int64_t i = 0; i < n * n; ++i) da[i] = (float)-w->more[i];
 }
 
-/* da = dy det inverse', or without det for its logarithm. */
-static void determinant_back(work *w, const float *a, double factor, float *da) {
+/* da = dy det inverse', or without det for the logarithm of a symmetric matrix. */
+static void determinant_back(work *w, const float *a, bool symmetric, double factor, float *da) {
     const int64_t n = w->n;
     load(w->a, a, n * n);
+    for (int64_t i = 0; symmetric && i < n; ++i)
+        for (int64_t j = 0; j < i; ++j) w->a[j * n + i] = w->a[i * n + j];
     prepare(w, SOLVE);
     for (int64_t i = 0; i < n; ++i)
         for (int64_t j = 0; j < n; ++j) da[i * n + j] = (float)(factor * w->inverse[j * n + i]);
@@ -318,7 +324,8 @@ static leat_status backward(const leati_callee *callee, const leati_callee_run *
         else if (function == INVERSE)
             inverse_back(&w, y + m * square, dy + m * square, to);
         else
-            determinant_back(&w, own, (double)dy[m] * (function == DETERMINANT ? (double)y[m] : 1), to);
+            determinant_back(&w, own, function == LOG_DETERMINANT,
+                             (double)dy[m] * (function == DETERMINANT ? (double)y[m] : 1), to);
     }
     leati_free(scratch);
     close_work(&w);
@@ -345,15 +352,9 @@ static leati_value call(const leati_operands *o, matrix_function function, int c
     return y;
 }
 
-static leati_value transposed(leati_graph *g, leati_value x) {
-    int32_t perm[LEAT_MAX_RANK];
-    const int rank = leati_graph_desc(g, x)->rank;
-    for (int i = 0; i < rank; ++i) perm[i] = i == rank - 1 ? rank - 2 : i == rank - 2 ? rank - 1 : i;
-    return leati_transpose(g, x, perm);
-}
-
 static bool are_matrices(leati_operands *o, leati_value x) {
-    if (leati_graph_desc(o->g, x)->rank >= 2) return true;
+    const leati_desc *desc = leati_graph_desc(o->g, x);
+    if (desc->rank >= 2 && desc->shape[desc->rank - 1] == desc->shape[desc->rank - 2]) return true;
     o->outputs[0] = leati_operand_fail(o, LEAT_ESHAPE, "expected square matrices");
     return false;
 }
@@ -367,16 +368,30 @@ static void lower_cholesky(leati_operands *o) {
     leati_value x = leati_operand(o, "x");
     if (!are_matrices(o, x)) return;
     leati_value y = call(o, CHOLESKY, 1, &x);
-    o->outputs[0] = leati_operand_flag(o, "upper") && y >= 0 ? transposed(o->g, y) : y;
+    o->outputs[0] = leati_operand_flag(o, "upper") && y >= 0 ? leati_operation_swap_last(o->g, y) : y;
 }
 
-/* The inverse of the matrix whose factor x is. */
+/* Makes unit matrices of a shape. */
+static leati_value unit_like(leati_graph *g, const leati_desc *like) {
+    const int64_t n = like->shape[like->rank - 1];
+    const leati_desc desc = leati_desc_make(LEAT_F32, 2, (int64_t[]){n, n});
+    float *values = leati_calloc((size_t)(n * n) + 1, sizeof *values);
+    if (!values) return leati_graph_fail(g, LEAT_ENOMEM, "no memory for a unit matrix");
+    for (int64_t i = 0; i < n; ++i) values[i * n + i] = 1;
+    leati_value unit = leati_graph_constant(g, &desc, values);
+    leati_free(values);
+    return leati_broadcast(g, unit, like->rank, like->shape);
+}
+
+/* The inverse of the matrix whose factor is a triangle of x: with l the lower one, l^-T l^-1. */
 static void lower_cholesky_inverse(leati_operands *o) {
+    leati_graph *g = o->g;
     leati_value x = leati_operand(o, "x");
     if (!are_matrices(o, x)) return;
-    const bool upper = leati_operand_flag(o, "upper");
-    leati_value whole = leati_matmul(o->g, x, upper, x, !upper, LEATI_NONE);
-    o->outputs[0] = call(o, INVERSE, 1, &whole);
+    const leati_desc desc = *leati_graph_desc(g, x);
+    if (leati_operand_flag(o, "upper")) x = leati_operation_swap_last(g, x);
+    leati_value inverse = call(o, SOLVE_LOWER, 2, (leati_value[]){x, unit_like(g, &desc)});
+    o->outputs[0] = leati_matmul(g, inverse, true, inverse, false, LEATI_NONE);
 }
 
 /* A right side of one axis less is a vector.  An upper triangle is a lower one with rows and columns in reverse. */

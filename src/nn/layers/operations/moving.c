@@ -59,6 +59,13 @@ static void lower_transpose(leati_operands *o) {
     o->outputs[0] = leati_transpose(o->g, x, perm);
 }
 
+leati_value leati_operation_swap_last(leati_graph *g, leati_value x) {
+    int32_t perm[LEAT_MAX_RANK];
+    const int rank = leati_graph_desc(g, x)->rank;
+    for (int i = 0; i < rank; ++i) perm[i] = i == rank - 1 ? rank - 2 : i == rank - 2 ? rank - 1 : i;
+    return leati_transpose(g, x, perm);
+}
+
 static void lower_swapaxes(leati_operands *o) {
     leati_value x = leati_operand(o, "x");
     int rank = desc_of(o, x).rank;
@@ -368,11 +375,10 @@ static void lower_roll(leati_operands *o) {
 /* Repeats each element along an axis as often as the elements of a constant list say. */
 static void lower_repeat_each(leati_operands *o, leati_value x) {
     const leati_desc desc = desc_of(o, x);
-    const json_t *list = leati_operand_json(o, "repeats");
-    int axis = leati_operand_axis(o, "axis", desc.rank, INT64_MIN / 2);
+    const json_t *list = leati_operand_plain(o, "repeats");
+    int axis = leati_operand_axis(o, "axis", desc.rank, LEATI_AXIS_NEEDED);
     leati_value parts[LEATI_MAX_CONCAT];
     int count = 0;
-    if (json_is_object(list)) list = json_object_get(json_object_get(list, "config"), "value");
     bool fits = axis >= 0 && json_array_size(list) > 0 && (int64_t)json_array_size(list) == desc.shape[axis];
     for (size_t i = 0; fits && i < json_array_size(list); ++i) {
         const json_t *times = json_array_get(list, i);
@@ -401,7 +407,7 @@ static void lower_repeat(leati_operands *o) {
         return;
     }
     int64_t times = leati_operand_int(o, "repeats", 1);
-    int axis = leati_operand_axis(o, "axis", desc.rank, INT64_MIN / 2);
+    int axis = leati_operand_axis(o, "axis", desc.rank, LEATI_AXIS_NEEDED);
     if (axis < 0 || times < 0 || desc.rank >= LEAT_MAX_RANK) {
         o->outputs[0] = leati_operand_fail(o, LEAT_ENOTSUP, "expected an axis and one number of repeats");
         return;
@@ -473,8 +479,7 @@ static void lower_pad(leati_operands *o) {
     leati_value x = leati_operand(o, "x");
     int rank = desc_of(o, x).rank;
     int64_t before[LEAT_MAX_RANK] = {0}, after[LEAT_MAX_RANK] = {0};
-    double value = 0;
-    (void)leati_operand_number(o, "constant_values", &value);
+    const double value = leati_operand_number_or(o, "constant_values", 0);
     const char *mode = leati_operand_text(o, "mode", "constant");
     bool constant = strcmp(mode, "constant") == 0, reflect = strcmp(mode, "reflect") == 0;
     if (!read_widths(leati_operand_json(o, "pad_width"), rank, before, after) ||
@@ -494,7 +499,7 @@ static void lower_take(leati_operands *o) {
     leati_graph *g = o->g;
     leati_value x = leati_operand(o, "x"), indices = leati_operand(o, "indices");
     leati_desc desc = desc_of(o, x), at = desc_of(o, indices);
-    int axis = leati_operand_axis(o, "axis", desc.rank, INT64_MIN / 2);
+    int axis = leati_operand_axis(o, "axis", desc.rank, LEATI_AXIS_NEEDED);
     if (axis < 0 || desc.rank - 1 + at.rank > LEAT_MAX_RANK) {
         o->outputs[0] =
             leati_operand_fail(o, LEAT_ENOTSUP, "expected an axis, and a result of at most %d axes",

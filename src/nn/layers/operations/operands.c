@@ -19,8 +19,7 @@ leati_value leati_operand_fail(const leati_operands *o, leat_status code, const 
     return leati_graph_fail(o->g, code, "%s: %s", o->operation->name, text);
 }
 
-/* Returns the position of a name in the signature; -1 if the function does not have the argument. */
-static int position_of(const char *signature, const char *name) {
+int leati_argument_position(const char *signature, const char *name) {
     size_t length = strlen(name);
     int position = 0;
     for (const char *at = signature; *at; ++position) {
@@ -32,7 +31,7 @@ static int position_of(const char *signature, const char *name) {
 }
 
 const json_t *leati_operand_json(const leati_operands *o, const char *name) {
-    int position = position_of(o->operation->signature, name);
+    int position = leati_argument_position(o->operation->signature, name);
     const json_t *value = position >= 0 ? json_array_get(o->args, (size_t)position) : NULL;
     if (!value) value = json_object_get(o->kwargs, name);
     if (!value) value = json_object_get(o->options, name);
@@ -47,7 +46,7 @@ static bool read_number(const json_t *value, double *out) {
     return json_is_boolean(value) || leati_json_number(value, out);
 }
 
-/* Returns the value of a {"class_name": "__numpy__" or "__tensor__"}, and other values as they are. */
+/* Returns the nested lists of a {"class_name": "__numpy__" or "__tensor__"}, and other values as they are. */
 static const json_t *plain(const json_t *value) {
     const char *class_name = leati_item_class(value);
     bool array = strcmp(class_name, "__numpy__") == 0 || strcmp(class_name, "__tensor__") == 0;
@@ -118,6 +117,28 @@ leati_value leati_operand(const leati_operands *o, const char *name) {
     return value_of(o, item);
 }
 
+leati_value leati_operand_or(const leati_operands *o, const char *name, float preset) {
+    return leati_operand_json(o, name) ? leati_operand(o, name) : leati_scalar(o->g, preset);
+}
+
+/* Returns true for a tensor, and for lists with one. */
+static bool has_tensor(const json_t *value) {
+    bool found = json_is_object(value) && json_object_get(value, "input");
+    for (size_t i = 0; !found && i < json_array_size(value); ++i)
+        found = has_tensor(json_array_get(value, i));
+    return found;
+}
+
+bool leati_operand_is_constant(const leati_operands *o, const char *name) {
+    return !has_tensor(leati_operand_json(o, name));
+}
+
+leati_value leati_operand_without_tensor(const leati_operands *o, const char *name) {
+    return leati_operand_is_constant(o, name)
+               ? leati_operand(o, name)
+               : leati_operand_fail(o, LEAT_ENOTSUP, "%s: expected a constant, received a tensor", name);
+}
+
 int leati_operand_list(const leati_operands *o, const char *name, leati_value *out, int most) {
     const json_t *list = leati_operand_json(o, name);
     size_t count = json_array_size(list);
@@ -129,45 +150,78 @@ int leati_operand_list(const leati_operands *o, const char *name, leati_value *o
     return (int)count;
 }
 
-/* ---- Numbers ---- */
+/* ---- Numbers and texts ---- */
+
+const json_t *leati_operand_plain(const leati_operands *o, const char *name) {
+    return plain(leati_operand_json(o, name));
+}
 
 bool leati_operand_number(const leati_operands *o, const char *name, double *out) {
     double number;
-    if (!read_number(plain(leati_operand_json(o, name)), &number)) return false;
+    if (!read_number(leati_operand_plain(o, name), &number)) return false;
     *out = number;
     return true;
 }
 
+double leati_operand_number_or(const leati_operands *o, const char *name, double preset) {
+    double number = preset;
+    if (leati_operand_json(o, name) && !leati_operand_number(o, name, &number))
+        leati_operand_fail(o, LEAT_ENOTSUP, "%s: expected a number", name);
+    return number;
+}
+
+/* Reads an integer below 2^31, so that sums, and products with a length, do not overflow. */
+static bool read_int(const json_t *value, int64_t *out) {
+    const json_int_t number = json_integer_value(value);
+    *out = (int64_t)number;
+    return json_is_integer(value) && number >= -INT32_MAX && number <= INT32_MAX;
+}
+
 int64_t leati_operand_int(const leati_operands *o, const char *name, int64_t preset) {
     const json_t *value = leati_operand_json(o, name);
+    int64_t number;
     if (!value) return preset;
-    if (json_is_integer(value)) return (int64_t)json_integer_value(value);
-    leati_operand_fail(o, LEAT_EINVAL, "%s: expected an integer", name);
+    if (read_int(value, &number)) return number;
+    leati_operand_fail(o, LEAT_EINVAL, "%s: expected an integer below 2^31", name);
     return preset;
 }
 
 bool leati_operand_flag(const leati_operands *o, const char *name) {
-    return json_is_true(leati_operand_json(o, name));
+    return leati_operand_number_or(o, name, 0) != 0;
 }
 
 const char *leati_operand_text(const leati_operands *o, const char *name, const char *preset) {
-    const char *text = json_string_value(leati_operand_json(o, name));
-    return text ? text : preset;
+    const json_t *value = leati_operand_json(o, name);
+    if (!value) return preset;
+    if (json_is_string(value)) return json_string_value(value);
+    leati_operand_fail(o, LEAT_ENOTSUP, "%s: expected a text", name);
+    return preset;
+}
+
+int leati_operand_choice(const leati_operands *o, const char *name, const char *const *choices) {
+    const char *text = leati_operand_text(o, name, choices[0]);
+    char all[160] = "";
+    for (int i = 0; choices[i]; ++i) {
+        const size_t length = strlen(all);
+        if (strcmp(choices[i], text) == 0) return i;
+        snprintf(all + length, sizeof all - length, "%s\"%s\"", i > 0 ? ", " : "", choices[i]);
+    }
+    leati_operand_fail(o, LEAT_ENOTSUP, "%s: expected one of %s, received \"%.32s\"", name, all, text);
+    return 0;
 }
 
 int leati_operand_ints(const leati_operands *o, const char *name, int64_t out[LEAT_MAX_RANK]) {
-    const json_t *value = leati_operand_json(o, name);
-    if (!value) return -1;
-    value = plain(value);
+    const json_t *value = leati_operand_plain(o, name);
+    if (!leati_operand_json(o, name)) return -1;
     size_t count = json_is_array(value) ? json_array_size(value) : 1;
     bool fits = count <= LEAT_MAX_RANK;
     for (size_t i = 0; fits && i < count; ++i) {
         const json_t *item = json_is_array(value) ? json_array_get(value, i) : value;
-        out[i] = json_is_integer(item) ? (int64_t)json_integer_value(item) : -1;
-        fits = json_is_integer(item) || json_is_null(item);
+        fits = read_int(item, &out[i]) || json_is_null(item);
+        if (json_is_null(item)) out[i] = -1;
     }
     if (fits) return (int)count;
-    leati_operand_fail(o, LEAT_EINVAL, "%s: expected at most %d integers", name, LEAT_MAX_RANK);
+    leati_operand_fail(o, LEAT_EINVAL, "%s: expected at most %d integers below 2^31", name, LEAT_MAX_RANK);
     return -2;
 }
 
@@ -179,7 +233,9 @@ int leati_axis_from(int64_t axis, int rank) {
 int leati_operand_axis(const leati_operands *o, const char *name, int rank, int64_t preset) {
     int64_t axis = leati_operand_int(o, name, preset);
     int found = leati_axis_from(axis, rank);
-    if (found < 0)
+    if (axis == LEATI_AXIS_NEEDED)
+        leati_operand_fail(o, LEAT_ENOTSUP, "%s: expected an axis", name);
+    else if (found < 0)
         leati_operand_fail(o, LEAT_ESHAPE, "%s: a tensor of %d axes has no axis %lld", name, rank,
                            (long long)axis);
     return found;

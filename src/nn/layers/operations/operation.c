@@ -61,13 +61,7 @@ leat_status leati_operation_unknown(const char *name, leat_error *err) {
 }
 
 bool leati_operation_has(const leati_operation *operation, const char *argument) {
-    size_t length = strlen(argument);
-    for (const char *at = operation->signature; *at;) {
-        size_t word = strcspn(at, " ");
-        if (word == length && memcmp(at, argument, length) == 0) return true;
-        at += word + (at[word] == ' ');
-    }
-    return false;
+    return leati_argument_position(operation->signature, argument) >= 0;
 }
 
 const char *leati_operation_module(const char *function) {

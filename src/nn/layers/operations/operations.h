@@ -26,6 +26,17 @@ bool leati_operation_has(const leati_operation *operation, const char *argument)
  * selected may be NaN or infinite (elementwise.c). */
 leati_value leati_operation_select(leati_operands *o, leati_value condition, leati_value x1, leati_value x2);
 
+/* Casts x to the type of the argument `dtype`, if there is one, as far as that changes numbers of type f32: integers
+ * are truncated, and bool is 0 or 1 (elementwise.c). */
+leati_value leati_operation_to_dtype(const leati_operands *o, leati_value x);
+
+/* Return 1 where x is NaN, or where it is not 0, and 0 elsewhere (elementwise.c). */
+leati_value leati_operation_is_nan(leati_graph *g, leati_value x);
+leati_value leati_operation_truth(leati_graph *g, leati_value x);
+
+/* Exchanges the last two axes (moving.c). */
+leati_value leati_operation_swap_last(leati_graph *g, leati_value x);
+
 /* Returns the largest integer that is not above x (elementwise.c). */
 leati_value leati_operation_floor(leati_graph *g, leati_value x);
 

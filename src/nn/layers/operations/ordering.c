@@ -270,13 +270,10 @@ static void lower_diagonal(leati_operands *o) {
 
 /* Multiplies each element by all before it, in log2(count) products with a moved copy. */
 static void lower_cumprod(leati_operands *o) {
-    leati_value x = leati_operand(o, "x");
+    leati_value x = leati_operation_to_dtype(o, leati_operand(o, "x"));
     const leati_desc desc = *leati_graph_desc(o->g, x);
-    int axis = leati_operand_json(o, "axis") ? leati_operand_axis(o, "axis", desc.rank, 0) : -1;
-    if (axis < 0) {
-        o->outputs[0] = leati_operand_fail(o, LEAT_ENOTSUP, "expected an axis");
-        return;
-    }
+    int axis = leati_operand_axis(o, "axis", desc.rank, LEATI_AXIS_NEEDED);
+    if (axis < 0) return;
     for (int64_t step = 1; step < desc.shape[axis]; step *= 2) {
         int64_t before[LEAT_MAX_RANK] = {0}, after[LEAT_MAX_RANK] = {0};
         before[axis] = step;

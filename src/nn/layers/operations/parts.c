@@ -6,13 +6,15 @@
 
 enum { COLUMNS = 1, LAYERS };
 
-/* Joins along axis 1 or 2; tensors of fewer axes get some. */
+/* Joins along axis 1 or 2; where the latter is missing, it is added. */
 static void lower_stack(leati_operands *o) {
     leati_value parts[LEATI_MAX_CONCAT];
     const int count = leati_operand_list(o, "xs", parts, LEATI_MAX_CONCAT), axis = o->operation->detail;
-    for (int i = 0; i < count; ++i)
-        while (leati_graph_desc(o->g, parts[i])->rank <= axis && leati_graph_desc(o->g, parts[i])->rank > 0)
-            parts[i] = leati_expand_last(o->g, parts[i]);
+    for (int i = 0; i < count; ++i) {
+        const int rank = leati_graph_desc(o->g, parts[i])->rank;
+        if (rank < 2) leati_operand_fail(o, LEAT_ESHAPE, "expected tensors of at least 2 axes");
+        if (rank == axis) parts[i] = leati_expand_last(o->g, parts[i]);
+    }
     o->outputs[0] = count < 1    ? LEATI_INVALID
                     : count == 1 ? parts[0]
                                  : leati_concat(o->g, count, parts, axis);
@@ -28,8 +30,8 @@ static void lower_append(leati_operands *o) {
 
 enum { UNEVEN = 4 };
 
-/* Splits an axis into a number of parts, or before the elements of a list.  UNEVEN: the first parts may have one
- * element more, and the axis is an argument. */
+/* Splits an axis into a number of parts, or at the indices of a list.  UNEVEN: the first parts may have one element
+ * more, and the axis is an argument. */
 static void lower_split(leati_operands *o) {
     leati_value x = leati_operand(o, "x");
     const leati_desc desc = *leati_graph_desc(o->g, x);
@@ -62,11 +64,9 @@ static void lower_split(leati_operands *o) {
 
 /* Reads where a part begins, which has to be a constant. */
 static bool read_starts(leati_operands *o, int rank, int64_t starts[LEAT_MAX_RANK]) {
-    const json_t *value = leati_operand_json(o, "start_indices");
-    bool constant = !(json_is_object(value) && json_object_get(value, "input"));
-    for (size_t i = 0; i < json_array_size(value); ++i)
-        constant = constant && !json_is_object(json_array_get(value, i));
-    if (constant && leati_operand_ints(o, "start_indices", starts) == rank) return true;
+    if (leati_operand_is_constant(o, "start_indices") &&
+        leati_operand_ints(o, "start_indices", starts) == rank)
+        return true;
     o->outputs[0] = leati_operand_fail(o, LEAT_ENOTSUP, "start_indices: expected a constant for each axis");
     return false;
 }

@@ -83,10 +83,12 @@ static void lower_dot(leati_operands *o) {
                                "expected a second operand of at most 2 axes; use keras.ops.einsum");
 }
 
-/* Sums the products of the last axes, for a constant second operand of at most two axes. */
+/* Sums the products of the last axes.  A second operand of two axes has to be a constant: all samples of x1 meet all
+ * its rows. */
 static void lower_inner(leati_operands *o) {
     leati_value x1 = leati_operand(o, "x1"), x2 = leati_operand(o, "x2");
     const int left = leati_graph_desc(o->g, x1)->rank, right = leati_graph_desc(o->g, x2)->rank;
+    if (left >= 2 && right == 2) x2 = leati_operand_without_tensor(o, "x2");
     if (left == 0 || right == 0)
         o->outputs[0] = leati_mul(o->g, x1, x2);
     else if (right <= 2)
@@ -416,8 +418,7 @@ static void lower_attention(leati_operands *o) {
                                "attn_logits_soft_cap");
         return;
     }
-    double scale = 1.0 / sqrt((double)q.shape[3]);
-    (void)leati_operand_number(o, "scale", &scale);
+    const double scale = leati_operand_number_or(o, "scale", 1.0 / sqrt((double)q.shape[3]));
     const int64_t repeats = q.shape[2] / k.shape[2];
     leati_value scores =
         leati_matmul(g, by_heads(g, query, 1), false, by_heads(g, key, repeats), true, LEATI_NONE);

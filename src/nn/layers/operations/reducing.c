@@ -21,11 +21,10 @@ static reduction reduction_of(const leati_operands *o) {
 static void lower_reduction(leati_operands *o) {
     reduction r = reduction_of(o);
     const leati_reduce kind = (leati_reduce)o->operation->detail;
-    double initial;
     o->outputs[0] = leati_reduce_of(o->g, kind, r.x, r.axes, r.keep_dims);
-    if (leati_operand_number(o, "initial", &initial))
+    if (leati_operand_json(o, "initial"))
         o->outputs[0] = leati_binary_of(o->g, kind == LEATI_REDUCE_MAX ? LEATI_MAX : LEATI_MIN, o->outputs[0],
-                                        leati_scalar(o->g, (float)initial));
+                                        leati_operand(o, "initial"));
 }
 
 /* Returns the tensor without the reduced axes, which have length 1. */
@@ -67,8 +66,7 @@ static void lower_rms_norm(leati_operands *o) {
     leati_graph *g = o->g;
     leati_value x = leati_operand(o, "x");
     const int rank = leati_graph_desc(g, x)->rank;
-    double epsilon = 1e-7;
-    (void)leati_operand_number(o, "epsilon", &epsilon);
+    const double epsilon = leati_operand_number_or(o, "epsilon", (double)LEATI_EPSILON);
     const uint32_t axes = leati_operand_json(o, "axis") ? leati_operand_axes(o, "axis", rank)
                                                         : UINT32_C(1) << (rank > 0 ? rank - 1 : 0);
     leati_value squares = leati_function_of(g, x, LEATI_FN_SQUARE);
@@ -83,8 +81,7 @@ enum { ANY, ALL, COUNT_NONZERO };
 static void lower_truths(leati_operands *o) {
     static const leati_reduce kinds[] = {LEATI_REDUCE_MAX, LEATI_REDUCE_MIN, LEATI_REDUCE_SUM};
     reduction r = reduction_of(o);
-    leati_value zero = leati_binary_of(o->g, LEATI_EQUAL, r.x, leati_scalar(o->g, 0));
-    leati_value truth = leati_linear(o->g, zero, -1, 1);
+    leati_value truth = leati_operation_truth(o->g, r.x);
     o->outputs[0] = leati_reduce_of(o->g, kinds[o->operation->detail], truth, r.axes, r.keep_dims);
 }
 
@@ -154,11 +151,7 @@ static void lower_argmax(leati_operands *o) {
     leati_value x = leati_operand(o, "x");
     const leati_desc desc = *leati_graph_desc(o->g, x);
     reduction r = {.keep_dims = leati_operand_flag(o, "keepdims")};
-    if (!leati_operand_json(o, "axis")) {
-        o->outputs[0] = leati_operand_fail(o, LEAT_ENOTSUP, "expected an axis");
-        return;
-    }
-    int axis = leati_operand_axis(o, "axis", desc.rank, -1);
+    int axis = leati_operand_axis(o, "axis", desc.rank, LEATI_AXIS_NEEDED);
     if (o->operation->detail == SMALLEST) x = leati_linear(o->g, x, -1, 0);
     leati_value y = axis < 0 ? LEATI_INVALID : leati_argmax(o->g, x, axis);
     y = leati_cast(o->g, y, LEAT_F32, 1);
@@ -190,11 +183,12 @@ static void lower_average(leati_operands *o) {
 /* Computes running sums as the product with a triangular matrix of ones. */
 static void lower_cumsum(leati_operands *o) {
     leati_graph *g = o->g;
-    leati_value x = leati_operand(o, "x");
+    leati_value x = leati_operation_to_dtype(o, leati_operand(o, "x"));
     const leati_desc desc = *leati_graph_desc(g, x);
-    int axis = leati_operand_axis(o, "axis", desc.rank, INT64_MIN / 2);
-    int64_t n = axis < 0 ? 0 : desc.shape[axis];
-    float *ones = axis < 0 || n > 4096 ? NULL : leati_calloc((size_t)(n * n) + 1, sizeof *ones);
+    int axis = leati_operand_axis(o, "axis", desc.rank, LEATI_AXIS_NEEDED);
+    if (axis < 0) return;
+    int64_t n = desc.shape[axis];
+    float *ones = n > 4096 ? NULL : leati_calloc((size_t)(n * n) + 1, sizeof *ones);
     if (!ones) {
         o->outputs[0] = leati_operand_fail(o, LEAT_ENOTSUP, "expected an axis of at most 4096 elements");
         return;

@@ -31,8 +31,7 @@ static void lower_batch_norm(leati_operands *o) {
     leati_value x = leati_operand(o, "x");
     const leati_desc desc = *leati_graph_desc(g, x);
     const int axis = leati_operand_axis(o, "axis", desc.rank, -1);
-    double epsilon = 1e-3;
-    (void)leati_operand_number(o, "epsilon", &epsilon);
+    const double epsilon = leati_operand_number_or(o, "epsilon", 1e-3);
     if (axis < 0) return;
     x = leati_mul(g, leati_sub(g, x, along(o, "mean", &desc, axis)),
                   inverse_root(g, along(o, "variance", &desc, axis), epsilon));
@@ -46,10 +45,9 @@ static void lower_layer_norm(leati_operands *o) {
     leati_graph *g = o->g;
     leati_value x = leati_operand(o, "x");
     const leati_desc desc = *leati_graph_desc(g, x);
-    double epsilon = (double)LEATI_EPSILON;
-    (void)leati_operand_number(o, "epsilon", &epsilon);
+    const double epsilon = leati_operand_number_or(o, "epsilon", (double)LEATI_EPSILON);
     const uint32_t axes = leati_operand_json(o, "axis") ? leati_operand_axes(o, "axis", desc.rank)
-                                                        : UINT32_C(1) << (desc.rank - 1);
+                                                        : UINT32_C(1) << (desc.rank > 0 ? desc.rank - 1 : 0);
     int64_t dims[LEAT_MAX_RANK];
     for (int i = 0; i < desc.rank; ++i) dims[i] = axes >> i & 1u ? desc.shape[i] : 1;
     leati_value centered = leati_sub(g, x, leati_reduce_of(g, LEATI_REDUCE_MEAN, x, axes, true));

@@ -11,8 +11,7 @@
 /* The options of a window that slides over an image. */
 typedef struct window_options {
     leati_ints kernel, strides, dilation;
-    int32_t data_format;
-    bool same;
+    int32_t data_format, padding;
 } window_options;
 
 /* Makes the list as long as the image has axes: one number stands for all axes.  Returns false if that fails. */
@@ -28,9 +27,8 @@ static bool spread_over(leati_ints *list, int spatial) {
 /* Reads the options for an image with that number of axes, except the size of the window.  After a failure it returns
  * false. */
 static bool read_options(leati_operands *o, const char *size_key, int spatial, window_options *w) {
-    const char *format = leati_operand_text(o, "data_format", "channels_last");
-    w->same = strcmp(leati_operand_text(o, "padding", "valid"), "same") == 0;
-    w->data_format = strcmp(format, "channels_first") == 0 ? LEATI_CHANNELS_FIRST : LEATI_CHANNELS_LAST;
+    w->padding = leati_operand_choice(o, "padding", leati_paddings);
+    w->data_format = leati_operand_choice(o, "data_format", leati_data_formats);
     w->strides.count = leati_operand_ints(o, "strides", w->strides.values);
     w->dilation = (leati_ints){.count = 1, .values = {1}};
     if (leati_operation_has(o->operation, "dilation_rate") && leati_operand_json(o, "dilation_rate"))
@@ -51,8 +49,7 @@ static bool read_window(leati_operands *o, const char *size_key, int spatial, wi
 }
 
 static leati_slide slide_of(const window_options *w) {
-    return (leati_slide){&w->kernel, &w->strides, &w->dilation,
-                         w->same ? LEATI_PADDING_SAME : LEATI_PADDING_VALID};
+    return (leati_slide){&w->kernel, &w->strides, &w->dilation, w->padding};
 }
 
 static void lower_pooling(leati_operands *o) {
@@ -61,7 +58,7 @@ static void lower_pooling(leati_operands *o) {
     window_options w;
     if (!read_window(o, "pool_size", leati_graph_desc(g, x)->rank - 2, &w)) return;
     x = leati_image_value(g, x, w.data_format);
-    leati_slide slide = {&w.kernel, &w.strides, NULL, w.same ? LEATI_PADDING_SAME : LEATI_PADDING_VALID};
+    leati_slide slide = {&w.kernel, &w.strides, NULL, w.padding};
     leati_attrs attrs = {.pooling = {.window = leati_slide_window(&slide, leati_graph_desc(g, x)),
                                      .kind = (leati_pooling)o->operation->detail}};
     leati_value y = leati_graph_node(g, LEATI_OP_POOLING, &attrs, 1, &x, NULL);
@@ -89,7 +86,7 @@ static void lower_extract_patches(leati_operands *o) {
     }
     int64_t dims[LEAT_MAX_RANK] = {geometry.batch};
     for (int i = 0; i < spatial; ++i) dims[1 + i] = geometry.out[i + 3 - spatial];
-    dims[1 + spatial] = geometry.taps * geometry.channels;
+    dims[1 + spatial] = leati_mul_saturated(geometry.taps, geometry.channels);
     leati_value patches = leati_graph_node(g, LEATI_OP_PATCHES, &attrs, 1, &x, NULL);
     leati_value y = leati_reshape(g, leati_transpose(g, patches, batch_first), spatial + 2, dims);
     o->outputs[0] = leati_image_value_back(g, y, w.data_format);
@@ -174,7 +171,7 @@ static void lower_gaussian_blur(leati_operands *o) {
     double sigma[2], across[MOST_TAPS], down[MOST_TAPS];
     float values[MOST_TAPS * MOST_TAPS];
     leati_value x = leati_operand(o, "images");
-    w = (window_options){.same = true, .strides = {.count = 1, .values = {1}}, .kernel = {.count = 2}};
+    w = (window_options){.strides = {.count = 1, .values = {1}}, .kernel = {.count = 2}};
     if (!leati_operand_json(o, "kernel_size"))
         w.kernel = (leati_ints){.count = 2, .values = {3, 3}};
     else
@@ -187,7 +184,7 @@ static void lower_gaussian_blur(leati_operands *o) {
                                "expected images, a kernel_size of at most %d and positive sigmas", MOST_TAPS);
         return;
     }
-    /* Keras makes the rows' weights of the second numbers, and gives the matrix the shape kernel_size. */
+    /* Keras fills a matrix of n[1] rows and n[0] columns, and then reads its elements as n[0] rows of n[1] columns. */
     make_bell(across, n[0], sigma[0]);
     make_bell(down, n[1], sigma[1]);
     for (int64_t i = 0; i < n[0] * n[1]; ++i) values[i] = (float)(down[i / n[0]] * across[i % n[0]]);
@@ -195,7 +192,7 @@ static void lower_gaussian_blur(leati_operands *o) {
     const int64_t channels = leati_graph_desc(g, x)->shape[3], dims[] = {n[0], n[1], channels, 1};
     const leati_desc desc = leati_desc_make(LEAT_F32, 4, (int64_t[]){n[0], n[1], 1, 1});
     leati_value kernel = leati_broadcast(g, leati_graph_constant(g, &desc, values), 4, dims);
-    w.same = true;
+    w.padding = LEATI_PADDING_SAME;
     w.strides = w.dilation = (leati_ints){.count = 2, .values = {1, 1}};
     const leati_slide slide = slide_of(&w);
     o->outputs[0] =
@@ -224,7 +221,7 @@ static leati_value with_neighbours(leati_graph *g, leati_value x, int axis, bool
 static void lower_sobel(leati_operands *o) {
     leati_graph *g = o->g;
     leati_value x = leati_operand(o, "images");
-    const bool first = strcmp(leati_operand_text(o, "data_format", "channels_last"), "channels_first") == 0;
+    const bool first = leati_operand_choice(o, "data_format", leati_data_formats) == LEATI_CHANNELS_FIRST;
     const leati_desc desc = *leati_graph_desc(g, x);
     const int row = first ? 2 : 1;
     if (desc.rank != 4 || desc.shape[row] < 2 || desc.shape[row + 1] < 2) {
@@ -240,21 +237,21 @@ static void lower_sobel(leati_operands *o) {
 
 /* ---- Windows as vectors ---- */
 
-/* Reads a pair of numbers, or one for both. */
-static bool read_pair(const leati_operands *o, const char *name, int64_t preset, int64_t out[2]) {
+/* Reads a pair of numbers of at least `least`, or one for both. */
+static bool read_pair(const leati_operands *o, const char *name, int64_t preset, int64_t least,
+                      int64_t out[2]) {
     int64_t list[LEAT_MAX_RANK] = {preset, preset};
     const int count = leati_operand_ints(o, name, list);
     out[0] = list[0];
     out[1] = count == 2 ? list[1] : list[0];
-    return (count == -1 || count == 1 || count == 2) && out[0] >= 0 && out[1] >= 0;
+    return (count == -1 || count == 1 || count == 2) && out[0] >= least && out[1] >= least;
 }
 
 /* Reads the window of torch's unfold, whose images are (N, C, H, W). */
 static bool read_fold(leati_operands *o, leati_window *w, int64_t padding[2]) {
     int64_t dilation[2], stride[2], kernel[2];
-    if (!read_pair(o, "kernel_size", 0, kernel) || !read_pair(o, "dilation", 1, dilation) ||
-        !read_pair(o, "padding", 0, padding) || !read_pair(o, "stride", 1, stride) ||
-        kernel[0] * kernel[1] * dilation[0] * dilation[1] * stride[0] * stride[1] == 0) {
+    if (!read_pair(o, "kernel_size", 0, 1, kernel) || !read_pair(o, "dilation", 1, 1, dilation) ||
+        !read_pair(o, "padding", 0, 0, padding) || !read_pair(o, "stride", 1, 1, stride)) {
         o->outputs[0] = leati_operand_fail(o, LEAT_EINVAL, "expected one number or two for each option");
         return false;
     }
@@ -287,7 +284,8 @@ static void lower_unfold(leati_operands *o) {
     const int64_t places = leati_graph_desc(g, y)->shape[0];
     y = leati_reshape(g, y, 4, (int64_t[]){places, desc.shape[0], taps, channels});
     y = leati_transpose(g, y, (int32_t[]){1, 3, 2, 0});
-    o->outputs[0] = leati_reshape(g, y, 3, (int64_t[]){desc.shape[0], channels * taps, places});
+    o->outputs[0] =
+        leati_reshape(g, y, 3, (int64_t[]){desc.shape[0], leati_mul_saturated(channels, taps), places});
 }
 
 /* Adds the windows up to an image: the gradient of unfold. */
@@ -299,7 +297,7 @@ static void lower_fold(leati_operands *o) {
     const leati_desc desc = *leati_graph_desc(g, x);
     if (!read_fold(o, &attrs.conv.window, padding)) return;
     const int64_t taps = attrs.conv.window.kernel[0] * attrs.conv.window.kernel[1];
-    if (!read_pair(o, "output_size", 0, size) || desc.rank != 3 || desc.shape[1] % taps != 0) {
+    if (!read_pair(o, "output_size", 0, 1, size) || desc.rank != 3 || desc.shape[1] % taps != 0) {
         o->outputs[0] =
             leati_operand_fail(o, LEAT_ESHAPE, "expected windows (batch, channels * taps, places)");
         return;
