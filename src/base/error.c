@@ -85,6 +85,19 @@ int64_t leati_error_place(const leat_error *err) {
     return err && err->origin == LEAT_ORIGIN_LEAT ? err->origin_code - 1 : -1;
 }
 
+void leati_error_move_place(leat_error *err, int64_t samples) {
+    const int64_t place = leati_error_place(err);
+    char before[64], message[sizeof err->message];
+    if (place < 0) return;
+    err->origin_code += samples;
+    snprintf(before, sizeof before, "sample %lld of the batch", (long long)place);
+    const char *at = strstr(err->message, before);
+    if (!at) return;
+    snprintf(message, sizeof message, "%.*ssample %lld of the batch%s", (int)(at - err->message),
+             err->message, (long long)(place + samples), at + strlen(before));
+    memcpy(err->message, message, sizeof message);
+}
+
 leat_status leati_fail_errno(leat_error *err, leat_status code, int number, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);

@@ -29,6 +29,10 @@ leat_status leati_fail_sample(leat_error *err, leat_status code, int64_t place, 
 /* Returns the place in the batch that leati_fail_sample stored; -1 if the error does not concern one sample. */
 int64_t leati_error_place(const leat_error *err);
 
+/* Adds `samples` to the place that leati_fail_sample stored, and to its text: an error in a part of a batch becomes one
+ * of the batch.  Does nothing to other errors. */
+void leati_error_move_place(leat_error *err, int64_t samples);
+
 /* LEAT_ENOMEM: "no memory for WHAT (BYTES bytes)". */
 leat_status leati_fail_memory(leat_error *err, size_t bytes, const char *what);
 

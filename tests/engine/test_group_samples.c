@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "backends/ref/ref.h"
+#include "base/error.h"
 #include "base/memory.h"
 #include "engine/graph/build.h"
 #include "engine/plan/plan.h"
@@ -284,11 +285,15 @@ static void threads_compute_groups_alone(void **state) {
             leat_tensor b = leati_plan_output(grouped.plan, grouped.outputs[0]);
             assert_memory_equal(a.data, b.data, leat_tensor_bytes(&a));
         }
-        x[0][TEXTS * STEPS - 1] = WORDS; /* a word that the table does not have */
+        /* Words that the table does not have: the first of them is reported, by its place in the batch. */
+        enum { first_wrong = 11 };
+        x[0][first_wrong * STEPS] = x[0][TEXTS * STEPS - 1] = WORDS;
         const void *inputs[1] = {x[0]};
         assert_int_not_equal(leati_plan_run(grouped.plan, inputs, 0, 2, &err), LEAT_OK);
         assert_non_null(strstr(err.message, "gather"));
-        x[0][TEXTS * STEPS - 1] = 1;
+        assert_non_null(strstr(err.message, "sample 11 of the batch"));
+        assert_int_equal(leati_error_place(&err), first_wrong);
+        x[0][first_wrong * STEPS] = x[0][TEXTS * STEPS - 1] = 1;
         assert_int_equal(leati_plan_run(grouped.plan, inputs, 0, 3, &err), LEAT_OK);
         destroy(&grouped);
     }

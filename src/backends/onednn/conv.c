@@ -275,7 +275,7 @@ static leat_status divide(divided *d, bool rows, describe_part describe, add_par
 /* ---- Forward ---- */
 
 /* The convolution by patches of oneDNN 2.6 adds wrong elements of the addend.  It is what oneDNN has for windows whose
- * dilation exceeds the image. */
+ * dilation exceeds the image.  Later versions were not checked, and are treated alike. */
 static bool adds_wrongly(const divided *d) {
     return d->task->attrs->post.kinds & LEATI_POST_ADD && strstr(leati_dnnl_name(d->made->pd), "gemm");
 }

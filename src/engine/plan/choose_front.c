@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Chooses which ops of a prediction run for a group of samples at a time: those that compute each sample by itself, up
  * to the place from where on groups would save nothing.  A prediction that consists of products and attention, such as
- * a transformer's, has groups that each thread computes alone; their size does not depend on the number of threads.
+ * a transformer's, has groups that each thread computes alone; if there are groups, their size does not depend on the
+ * number of threads.
  * Room: engine. */
 #include "engine/plan/choose_front.h"
 

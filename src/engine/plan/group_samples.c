@@ -207,7 +207,11 @@ static leat_status compute_group(const front_run *r, const leati_lane *lane, int
     const leati_front *front = r->front;
     for (int32_t i = 0; i < front->input_count; ++i)
         lane->inputs[i] = (const unsigned char *)r->inputs[i] + (size_t)group * front->input_bytes[i];
-    LEATI_TRY(leati_plan_run_timed(lane->plan, lane->inputs, r->seed, r->step, step_ns, err));
+    leat_status status = leati_plan_run_timed(lane->plan, lane->inputs, r->seed, r->step, step_ns, err);
+    if (status != LEAT_OK) {
+        leati_error_move_place(err, group * front->samples);
+        return status;
+    }
     for (int32_t i = 0; i < front->handed_count; ++i) {
         const leati_handed *handed = &front->handed[i];
         memcpy(handed->memory + (size_t)group * handed->bytes,
@@ -216,12 +220,18 @@ static leat_status compute_group(const front_run *r, const leati_lane *lane, int
     return LEAT_OK;
 }
 
+/* After a failure a lane computes only the groups before it, so that the failure of the first group is found. */
 static void compute_in_lane(void *of, int64_t task, int member) {
     const front_run *r = of;
+    const int64_t group = r->first + task;
     leati_lane *lane = &r->front->lanes[member];
-    if (lane->status != LEAT_OK) return;
-    lane->failed = r->first + task;
-    lane->status = compute_group(r, lane, lane->failed, NULL, &lane->err);
+    leat_error err = {0};
+    if (lane->status != LEAT_OK && group > lane->failed) return;
+    const leat_status status = compute_group(r, lane, group, NULL, &err);
+    if (status == LEAT_OK) return;
+    lane->failed = group;
+    lane->status = status;
+    lane->err = err;
 }
 
 /* Returns the failure of the first group that failed in a lane. */

@@ -261,7 +261,8 @@ void leati_plan_tune(leati_plan *plan, const leati_node *node, const leati_task 
     char key[LEATI_TUNED_NAME_BYTES];
     if (leati_plan_device(plan) || task->weights_format || !is_heavy(plan, task)) return;
     double operations = leati_plan_operations(plan, node);
-    bool keeps_packed = leati_plan_stays(plan, node->inputs[1]);
+    bool keeps_packed =
+        node->op == LEATI_OP_MATMUL ? task->weights_stay : leati_plan_stays(plan, node->inputs[1]);
     if (operations < LEAST_OPERATIONS || !name_task(key, task, keeps_packed)) return;
     if (!arena->choices) arena->choices = leati_tuning_cache_open(plan->options.backends);
     if (!arena->choices) return;

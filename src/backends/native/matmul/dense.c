@@ -155,8 +155,7 @@ static int64_t first_chunk(const dense_state *s, int64_t span) {
 /* Packed panels at a chunk of the depth. */
 typedef struct chunk_panels {
     const float *b;
-    int64_t panel;     /* floats from one panel to the next */
-    const float *next; /* what is used after them, to be prefetched; NULL: the panels behind them */
+    int64_t panel; /* floats from one panel to the next */
 } chunk_panels;
 
 /* Adds the product over one chunk to an area of c, or stores it as a partial sum. */
@@ -164,7 +163,7 @@ static void add_chunk(const dense_run *r, dense_area area, int64_t chunk, chunk_
                       float *buffer) {
     const dense_state *s = r->s;
     int64_t k = s->k * chunk / s->chunks, to = s->k * (chunk + 1) / s->chunks;
-    leati_product p = {.b = panels.b, .b_panel = panels.panel, .next = panels.next, .depth = to - k};
+    leati_product p = {.b = panels.b, .b_panel = panels.panel, .depth = to - k};
     p.columns = area.columns;
     int64_t at = area.row * s->n + area.column, after_first_span = chunk - first_chunk(s, 1);
     p.rows = area.rows;
@@ -210,10 +209,8 @@ static void multiply_few_rows(const dense_run *r, dense_area all) {
         area.columns = end - area.column < width ? end - area.column : width;
         const float *b = r->packed + area.column * s->k;
         for (int64_t chunk = 0; chunk < s->chunks; chunk++) {
-            const int64_t from = s->k * chunk / s->chunks, to = s->k * (chunk + 1) / s->chunks;
-            const float *next = b + (to < s->k ? to * s->isa->panel : by * s->k);
-            add_chunk(r, area, chunk, (chunk_panels){b + from * s->isa->panel, s->k * s->isa->panel, next},
-                      NULL);
+            const int64_t from = s->k * chunk / s->chunks, panel = s->isa->panel;
+            add_chunk(r, area, chunk, (chunk_panels){b + from * panel, s->k * panel}, NULL);
         }
     }
 }
@@ -236,9 +233,9 @@ static void compute(void *of, int64_t task, int member) {
         int64_t chunk = first + (s->packs_whole ? i % chunks : i / groups),
                 group = s->packs_whole ? i / chunks : i % groups;
         int64_t k = s->k * chunk / s->chunks, to = s->k * (chunk + 1) / s->chunks;
-        chunk_panels panels = {right, (to - k) * panel, NULL};
+        chunk_panels panels = {right, (to - k) * panel};
         if (s->packs_whole)
-            panels = (chunk_panels){r->packed + area.column * s->k + k * panel, s->k * panel, NULL};
+            panels = (chunk_panels){r->packed + area.column * s->k + k * panel, s->k * panel};
         else if (group == 0 && sums)
             pack_and_sum(r, area.column, area.columns, k, to, right, r->chunk_sums + chunk * s->n);
         else if (group == 0)

@@ -27,7 +27,6 @@ typedef struct leati_product {
     const leati_eltwise *f; /* may be NULL */
     int64_t parts, a_part;  /* parts: 0 stands for 1 */
     bool streams;           /* b is not in the L2 cache, and what lies behind it is used next */
-    const float *next;      /* panels that are used next, to be prefetched; NULL: those behind these */
 } leati_product;
 
 /* dst (n) = f(a (k) b + bias).  b is (k, n) row-major, or (n, k) where transposed; bias and f may be NULL. */

@@ -220,16 +220,12 @@ static void multiply(const leati_product *p) {
     int64_t step = fits_l2 ? p->columns : PRODUCT_VECTORS * LEATI_LANES;
     for (int64_t column = 0; column < p->columns; column += step) {
         int64_t to = column + step < p->columns ? column + step : p->columns;
-        const bool is_last = to == p->columns;
         int64_t most = product_rows[product_vectors(column, to)];
         int64_t blocks = (p->rows + most - 1) / most, size = p->rows / blocks;
         int64_t larger = p->rows % blocks * (size + 1); /* rows in blocks that have one row more */
-        product_prefetch prefetch = {.b = is_last && p->next
-                                              ? p->next
-                                              : p->b + (to + LEATI_PANEL - 1) / LEATI_PANEL * p->b_panel,
+        product_prefetch prefetch = {.b = p->b + (to + LEATI_PANEL - 1) / LEATI_PANEL * p->b_panel,
                                      .rows = p->a_depth == 1};
-        if (prefetch.rows && !fits_l2 &&
-            (p->streams || p->next || to < p->columns || p->b_panel == depth * LEATI_PANEL))
+        if (prefetch.rows && !fits_l2 && (p->streams || to < p->columns || p->b_panel == depth * LEATI_PANEL))
             prefetch.lines = (int)((STEP_LINES + blocks - 1) / blocks);
         int64_t share = parts * prefetch.lines * ((p->depth + STEP_DEPTH - 1) / STEP_DEPTH) * LINE_FLOATS;
         int64_t to_do = STEP_LINES;

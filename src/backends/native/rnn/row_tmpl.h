@@ -160,7 +160,8 @@ LEATI_INLINE const float *lines_of(const leati_rnn_job *job, int64_t panel) {
     return job->packed.lines + panel * job->shape->gates * (LEATI_PANEL / LEATI_RNN_LINE * LEATI_RNN_COLUMN);
 }
 
-/* z = x K + b + h R for a single row, all panels and all gates, as row_product() computes it. */
+/* z = x K + b + h R for a single row, all panels and all gates, as row_product() computes it, but each step sums
+ * forwards.  The number of panels is a multiple of LINE_PANELS: lines are for more than 32 units. */
 static void lines_product(const rnn_block *b, int64_t step, bool separate, const operand *h) {
     const gate_range all = {0, b->shape->gates, 0};
     const bool last_first = visits_last_first(b, step);
