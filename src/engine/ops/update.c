@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* MOVING_AVERAGE and the UPDATE ops of the optimizers, with the formulas of Keras 2.3.1's optimizers.py.  Inputs:
  * scalars (set by the caller before a run), gradient g, weights p (written), optimizer slots (written).  All inputs are
- * f32, and all except the scalars have one shape.
+ * f32, and all except the scalars have one shape (but see attrs.update.rows below).
  *
  *   op        scalars                        optimizer    formula
  *                                            slots
@@ -74,7 +74,7 @@ const leati_op_descriptor leati_op_moving_average = {.name = "moving_average",
 
 static leat_status infer_rows(int input_count, int most, const leati_desc *in, leat_error *err) {
     LEATI_TRY(leati_expect_rank(&in[2], "weights", 2, err));
-    if (input_count != 4 + most || in[1].rank != in[3 + most].rank + 1)
+    if (input_count != 4 + most || in[3 + most].rank < 0 || in[1].rank != in[3 + most].rank + 1)
         return leati_fail(err, LEAT_ESHAPE, "expected a gradient with one row for each index");
     leati_desc gradient = in[3 + most];
     gradient.dtype = LEAT_F32;

@@ -170,8 +170,8 @@ const char *leati_optimizer_keeps_rows(const leati_optimizer *optimizer) {
 
 /* ---- Updates by rows ---- */
 
-/* Below, a gradient of the whole table costs less than an update of its own. */
-enum { LEAST_BYTES_TO_JOIN = 1 << 20, LEAST_ROWS_PER_INDEX = 2 };
+/* Below, a gradient of the whole table costs less than an update of its own, or than its calls for single rows. */
+enum { LEAST_BYTES_TO_JOIN = 1 << 20, LEAST_BYTES_PER_INDEX = 1 << 10 };
 
 bool leati_optimizer_joins(const leati_optimizer *optimizer, const leati_graph *graph,
                            const leati_weight *weight, leati_value gradient) {
@@ -180,10 +180,9 @@ bool leati_optimizer_joins(const leati_optimizer *optimizer, const leati_graph *
     if (optimizer->object || optimizer->type->lower || clips(&optimizer->config) ||
         leati_optimizer_batches(optimizer) > 1)
         return false;
-    const int64_t rows = weight->desc.shape[0],
-                  indices = leati_desc_count(&leati_graph_value(graph, lookup->inputs[0])->desc);
-    return leati_desc_bytes(&weight->desc) >= LEAST_BYTES_TO_JOIN && rows <= INT32_MAX &&
-           indices <= rows / LEAST_ROWS_PER_INDEX;
+    const int64_t indices = leati_desc_count(&leati_graph_value(graph, lookup->inputs[0])->desc),
+                  bytes = (int64_t)leati_desc_bytes(&weight->desc);
+    return bytes >= LEAST_BYTES_TO_JOIN && bytes / LEAST_BYTES_PER_INDEX >= indices && indices <= INT32_MAX;
 }
 
 /* Returns the gradient of a weight if it is joined, else LEATI_NONE. */

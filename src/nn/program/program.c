@@ -343,6 +343,7 @@ static leat_status store_gradients(context *c, leati_value *wrt, leati_value *gr
         }
         joined[i] = may_join && leati_optimizer_joins(c->model->compiled.optimizer, c->graph,
                                                       weights->entries[i], gradients[i]);
+        c->program->joins_gradients |= joined[i];
         if (!joined[i])
             leati_graph_store(c->graph, weight_in(c, LEATI_SLAB_GRADIENTS, weights->entries[i]),
                               gradients[i]);
@@ -405,7 +406,6 @@ static leat_status lower_training(context *c, leat_error *err) {
     if (count == 0) return LEAT_OK;
     leati_value *values = leati_calloc(2 * count, sizeof(*values));
     bool *joined = leati_calloc(count, sizeof(*joined));
-    const leati_gradients gradients = {.values = values + count, .joined = joined};
     leat_status status = values && joined
                              ? store_gradients(c, values, values + count, joined, err)
                              : leati_fail_memory(err, count * (2 * sizeof(*values) + 1), "gradients");
@@ -415,7 +415,7 @@ static leat_status lower_training(context *c, leat_error *err) {
     else if (status == LEAT_OK && c->spec->part_of_step == LEATI_STEP_GRADIENTS)
         status = lower_rows(c, values + count, err);
     else if (status == LEAT_OK)
-        status = lower_update(c, &gradients, err);
+        status = lower_update(c, &(leati_gradients){.values = values + count, .joined = joined}, err);
     leati_free(values);
     leati_free(joined);
     return status;

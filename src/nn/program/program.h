@@ -61,8 +61,9 @@ typedef struct leati_program {
     int32_t total_count;
     leati_value totals[LEATI_TOTALS_MAX];
     leati_value predictions[LEATI_PROGRAM_MAX_OUTPUTS]; /* readable after a run in predict mode only */
-    leati_value loss;                                   /* scalar: the total, regularizers included */
-    leati_value regularization;                         /* scalar, LEATI_NONE without regularizers */
+    bool joins_gradients;       /* an update reads gradients that are not stored in LEATI_SLAB_GRADIENTS */
+    leati_value loss;           /* scalar: the total, regularizers included */
+    leati_value regularization; /* scalar, LEATI_NONE without regularizers */
     leati_value output_losses
         [LEATI_PROGRAM_MAX_OUTPUTS]; /* scalars: weighted mean over the batch, before loss_weights */
     /* For each metric of model->compiled.metrics, the arguments of leati_metric_add: values, targets or

@@ -7,18 +7,19 @@
 #include "base/pages.h"
 
 static void free_slab(leati_weights *weights, int i) {
-    leati_free(weights->slots[i] ? weights->slots[i] : weights->slab[i]);
-    weights->slots[i] = weights->slab[i] = NULL;
+    leati_free(weights->blocks[i] ? weights->blocks[i] : weights->slab[i]);
+    weights->blocks[i] = weights->slab[i] = NULL;
 }
 
-/* Large slots are not resident before they are written: a rank that does not own them never writes them. */
-static void *alloc_slots(leati_weights *weights, int i, size_t bytes) {
+/* Large gradients and slots are not resident before they are written: a rank never writes slots that it does not own,
+ * nor a step the gradient of a table whose rows the update reads. */
+static void *alloc_untouched(leati_weights *weights, int i, size_t bytes) {
     const size_t alignment = leati_block_alignment(bytes);
-    weights->slots[i] = leati_calloc(1, bytes + alignment);
-    if (!weights->slots[i]) return NULL;
-    void *slots = (void *)(((uintptr_t)weights->slots[i] + alignment - 1) / alignment * alignment);
-    if (alignment > LEATI_ALIGNMENT) leati_pages_prefer_huge(slots, bytes);
-    return slots;
+    weights->blocks[i] = leati_calloc(1, bytes + alignment);
+    if (!weights->blocks[i]) return NULL;
+    void *slab = (void *)(((uintptr_t)weights->blocks[i] + alignment - 1) / alignment * alignment);
+    if (alignment > LEATI_ALIGNMENT) leati_pages_prefer_huge(slab, bytes);
+    return slab;
 }
 
 void leati_weights_fini(leati_weights *weights) {
@@ -83,8 +84,8 @@ leat_status leati_weights_train(leati_weights *weights, int slot_count, int scal
     weights->are_slots_spread = false;
     for (int i = LEATI_SLAB_GRADIENTS; i < LEATI_SLAB_COUNT; ++i) {
         if (bytes[i] == 0) continue;
-        const bool is_slot = i >= LEATI_SLAB_SLOT0 && i < LEATI_SLAB_SCALARS;
-        weights->slab[i] = is_slot ? alloc_slots(weights, i, bytes[i]) : leati_calloc_aligned(bytes[i]);
+        weights->slab[i] =
+            i < LEATI_SLAB_SCALARS ? alloc_untouched(weights, i, bytes[i]) : leati_calloc_aligned(bytes[i]);
         if (!weights->slab[i]) {
             leati_weights_untrain(weights);
             return leati_fail_memory(err, bytes[i], "gradients and the optimizer's slots");
@@ -94,8 +95,8 @@ leat_status leati_weights_train(leati_weights *weights, int slot_count, int scal
     return LEAT_OK;
 }
 
-void leati_weights_populate_slots(const leati_weights *weights) {
-    for (int i = LEATI_SLAB_SLOT0; i < LEATI_SLAB_SCALARS; ++i)
+void leati_weights_populate(const leati_weights *weights, bool gradients) {
+    for (int i = gradients ? LEATI_SLAB_GRADIENTS : LEATI_SLAB_SLOT0; i < LEATI_SLAB_SCALARS; ++i)
         if (weights->slab[i]) leati_pages_populate(weights->slab[i], weights->trainable_bytes);
 }
 

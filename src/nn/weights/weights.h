@@ -46,9 +46,9 @@ typedef struct leati_weights {
     size_t bytes, trainable_bytes;
     bool *lent;        /* the caller has a view of the weights, and may write through the view at any time */
     bool *states_lent; /* the same for the states: the element behind that of the weights */
-    void *slab[LEATI_SLAB_COUNT];  /* host memory: leati_weights_slab returns it with the newest values */
-    void *slots[LEATI_SLAB_COUNT]; /* the allocations in which the slabs of the optimizer's slots lie */
-    leati_mirror *mirror;          /* borrowed; NULL: no device has a copy */
+    void *slab[LEATI_SLAB_COUNT];   /* host memory: leati_weights_slab returns it with the newest values */
+    void *blocks[LEATI_SLAB_COUNT]; /* the allocations in which gradients and the optimizer's slots lie */
+    leati_mirror *mirror;           /* borrowed; NULL: no device has a copy */
     size_t state_bytes;
     /* Per trainable weight: its gradient is a list of rows that the update reads; NULL: not known, or none is.  Their
      * sums are in LEATI_SLAB_ROWS if parts of a batch are computed (leati_optimizer_lower_rows). */
@@ -81,8 +81,8 @@ leat_status leati_weights_train(leati_weights *weights, int slot_count, int scal
  * `has_rows` is owned from now on, also after a failure.  Errors: LEAT_ENOMEM. */
 leat_status leati_weights_set_rows(leati_weights *weights, bool *has_rows, size_t bytes, leat_error *err);
 
-/* Makes the optimizer's slots resident, before a step that writes all of them. */
-void leati_weights_populate_slots(const leati_weights *weights);
+/* Makes the optimizer's slots and, if `gradients`, the gradients resident, before a step that writes all of them. */
+void leati_weights_populate(const leati_weights *weights, bool gradients);
 
 /* Checks that this process has all slots of the optimizer.  Errors: LEAT_ENOTSUP they are spread over ranks. */
 leat_status leati_weights_check_slots(const leati_weights *weights, leat_error *err);

@@ -332,9 +332,9 @@ static leat_status compile_on(leati_trainer *trainer, leati_compiled_step *step,
     if (trainer->slabs && !on_host) leati_device_slabs_addresses(trainer->slabs, options.slabs);
     leati_program_spec spec = step->spec;
     spec.on_host = on_host || !trainer->device;
-    if (spec.on_host && spec.mode == LEATI_TRAIN && spec.part_of_step == LEATI_STEP_WHOLE)
-        leati_weights_populate_slots(&trainer->model->weights);
     LEATI_TRY(leati_program_build(trainer->model, &spec, &step->program, err));
+    if (spec.on_host && spec.mode == LEATI_TRAIN && spec.part_of_step == LEATI_STEP_WHOLE)
+        leati_weights_populate(&trainer->model->weights, !step->program.joins_gradients);
     return leati_plan_create(&step->plan, &step->program.graph, &options, err);
 }
 

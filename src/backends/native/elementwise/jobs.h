@@ -89,7 +89,7 @@ typedef struct leati_row_update {
     const float *zeros; /* (zero_count): the gradient of other rows */
     int64_t zero_count;
     /* Lists of the gradient's rows with the same index: first[row] (rows of the table) and next[i] (count), -1 at the
-     * end.  Each thread makes those of its rows. */
+     * end.  Each thread makes those of its rows; with `skips`, first[row] is set only where there is a list. */
     int32_t *first, *next;
     float *sums; /* (2, columns): one thread's sum over a list, and the sum of its powers */
 } leati_row_update;

@@ -6,12 +6,18 @@
 #include "backends/native/elementwise/jobs.h"
 #include "backends/native/simd/vector_tmpl.h"
 
+LEATI_INLINE bool is_between(int64_t row, int64_t first, int64_t last) {
+    return row >= first && row < last;
+}
+
 /* Lists the gradient's rows of table rows first to last - 1, each list in the order of the batch. */
 static void list_rows(const leati_row_update *u, int64_t first, int64_t last) {
-    memset(u->first + first, 0xff, (size_t)(last - first) * sizeof *u->first);
+    if (!u->skips) memset(u->first + first, 0xff, (size_t)(last - first) * sizeof *u->first);
+    for (int64_t i = 0; u->skips && i < u->rows.count; i++)
+        if (is_between(u->rows.indices[i], first, last)) u->first[u->rows.indices[i]] = -1;
     for (int64_t i = u->rows.count - 1; i >= 0; i--) {
         const int64_t row = u->rows.indices[i];
-        if (row < first || row >= last) continue;
+        if (!is_between(row, first, last)) continue;
         u->next[i] = u->first[row];
         u->first[row] = (int32_t)i;
     }
@@ -45,21 +51,32 @@ LEATI_INLINE void update_some(const leati_row_update *u, const float *gradient, 
 /* Updates rows that have no gradient. */
 static void update_others(const leati_row_update *u, int64_t first, int64_t last) {
     const int64_t end = last * u->rows.columns;
-    for (int64_t at = first * u->rows.columns; !u->skips && at < end; at += u->zero_count)
+    for (int64_t at = first * u->rows.columns; at < end; at += u->zero_count)
         update_some(u, u->zeros, u->zeros, at, u->zero_count < end - at ? u->zero_count : end - at);
+}
+
+/* Updates a row that has a gradient. */
+static void update_listed(const leati_row_update *u, int64_t row) {
+    const int64_t columns = u->rows.columns;
+    sum_list(u, u->first[row], u->job.op == LEATI_OP_UPDATE_ADAMAX);
+    update_some(u, u->sums, u->sums + columns, row * columns, columns);
 }
 
 /* Updates rows first to last - 1 of the table. */
 static void update_rows(const leati_row_update *u, int64_t first, int64_t last) {
-    const int64_t columns = u->rows.columns;
-    const bool absolute = u->job.op == LEATI_OP_UPDATE_ADAMAX;
-    int64_t begin = first; /* of rows without gradient */
     list_rows(u, first, last);
+    if (u->skips) {
+        for (int64_t i = 0; i < u->rows.count; i++) {
+            const int64_t row = u->rows.indices[i];
+            if (is_between(row, first, last) && u->first[row] == i) update_listed(u, row);
+        }
+        return;
+    }
+    int64_t begin = first; /* of rows without gradient */
     for (int64_t row = first; row < last; row++) {
         if (u->first[row] < 0) continue;
         update_others(u, begin, row);
-        sum_list(u, u->first[row], absolute);
-        update_some(u, u->sums, u->sums + columns, row * columns, columns);
+        update_listed(u, row);
         begin = row + 1;
     }
     update_others(u, begin, last);
