@@ -201,7 +201,7 @@ def measure_model(name, options, report):
             mode = "train" if work == "step" else "predict"
             batch = 1 if work == "predict 1" else options.batch or COMMON.get(name, 8)
             rows.append({"model": name, "work": "%s %d" % (work.split()[0], batch), "peers": {}, "settings": {},
-                         "complete": False})
+                         "complete": False, "version": report["versions"]["leat"]})
             measure_work(rows[-1], path, mode, batch, programs, options, clock)
             rows[-1]["complete"] = "leat" in rows[-1] and all(p in rows[-1]["peers"] for p in options.peers
                                                               if settings_of(p, name, mode, batch, options))
@@ -225,14 +225,14 @@ def cells_of(row):
     best = min(row["peers"], key=row["peers"].get, default=None)
     return [row["model"], row["work"], number(row.get("leat"))] + [number(row["peers"].get(name)) for name in LABELS] + [
         LABELS[best] if best else "", ratio(ratio_of(row)) if ratio_of(row) else "", number(row.get("mib")),
-        "" if row["complete"] else "not complete"]
+        row.get("version", "") + ("" if row["complete"] else ", not complete")]
 
 
 def work_of(row):
     return row["work"] if row["work"] in WORKS else row["work"].split()[0]
 
 
-HEADS = ["model", "work", "leat ms"] + list(LABELS.values()) + ["best peer", "ratio", "leat MiB", ""]
+HEADS = ["model", "work", "leat ms"] + list(LABELS.values()) + ["best peer", "ratio", "leat MiB", "leat"]
 
 
 def text_of(report, markdown):

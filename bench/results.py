@@ -21,7 +21,7 @@ LEFT, WIDTH, BAR, ROW = 300, 420, 12, 40
 
 
 def newest():
-    """Reads the first table that has goals: row -> (unit, leat, peer, peer's figure, goals, met or missed)."""
+    """Reads the first table that has goals: row -> (unit, leat, peer, peer's figure, ratio, goals, met or missed)."""
     found = {}
     for row in (ROOT / "bench/README.md").read_text().splitlines():
         cells = [cell.strip() for cell in row.strip("|").split("|")]
@@ -29,7 +29,7 @@ def newest():
             break
         if len(cells) in (8, 9) and cells[0] in ROWS and cells[0] not in found:
             peer, figure = cells[3].rsplit(" ", 1)
-            found[cells[0]] = (cells[1], float(cells[2]), peer, float(figure), cells[5], cells[6])
+            found[cells[0]] = (cells[1], float(cells[2]), peer, float(figure), *cells[4:7])
     missing = [row for row in ROWS if row not in found]
     if missing:
         raise SystemExit("bench/README.md has no row " + ", ".join(missing))
@@ -37,12 +37,12 @@ def newest():
 
 
 def draw(rows):
-    most = max(1 + int(peer / leat) for _, leat, _, peer, _, _ in rows.values())
+    most = max(1 + int(peer / leat) for _, leat, _, peer, *_ in rows.values())
     at = lambda ratio: LEFT + WIDTH * ratio / most
     bottom = 30 + ROW * len(rows)
     parts = [text(LEFT, 16, "time, leat = 1 (shorter is faster)", 13)]
     parts += [line(at(mark), 24, bottom, "#ddd") for mark in range(most + 1)]
-    for i, (name, (unit, leat, peer, figure, _, _)) in enumerate(rows.items()):
+    for i, (name, (unit, leat, peer, figure, *_)) in enumerate(rows.items()):
         y = 34 + ROW * i
         parts.append(text(LEFT - 8, y + BAR + 3, ROWS[name], 12, "end"))
         for k, (who, value, colour) in enumerate([("leat", leat, COLOURS["leat"]), (peer, figure, COLOURS[PEERS[peer]])]):
@@ -59,10 +59,9 @@ def main():
     rows = {name: found[name] for name in ROWS}
     (ROOT / "docs/results.svg").write_text(draw(rows))
     print("| work | leat | best peer | times as fast | goal |\n|---|---|---|---|---|")
-    for name, (unit, leat, peer, figure, goals, met) in rows.items():
+    for name, (unit, leat, peer, figure, times, goals, met) in rows.items():
         goal = goals.split(" of ")[-1].split("x")[0]
-        print("| %s | %g %s | %s %g %s | %.2f | %s: %s |" % (ROWS[name], leat, unit, peer, figure, unit, figure / leat, goal,
-                                                          met))
+        print("| %s | %g %s | %s %g %s | %s | %s: %s |" % (ROWS[name], leat, unit, peer, figure, unit, times.rstrip("x"), goal, met))
 
 
 main()
