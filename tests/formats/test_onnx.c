@@ -247,6 +247,20 @@ static void what_onnx_lacks_is_refused_by_name(void **state) {
                    "this layer needs, which ONNX cannot represent; give the inputs");
 }
 
+/* Powers and remainders of tensors are calls of C's functions, for which ONNX has ops. */
+static void calls_of_c_are_ops(void **state) {
+    (void)state;
+#define PAIR(name, function)                                                                                 \
+    LAYER("Operation", "\"name\": \"" name "\", \"function\": \"" function                                   \
+                       "\", \"args\": [{\"input\": 0}, {\"input\": 0}], \"batch_input_shape\": [null, 3]")
+    static const char pairs[] = SEQUENTIAL(PAIR("power", "Power") "," PAIR("rest", "Fmod"));
+    char ops[512];
+    content file = {0};
+    (void)exported(pairs, &file, ops, sizeof ops);
+    assert_string_equal(ops, "Pow Mod Identity ");
+    leat_bytes_free(file.data);
+}
+
 static void integers_and_texts_have_protobufs_encoding(void **state) {
     (void)state;
     static const unsigned char expected[] = {0x08, 0x96, 0x01, 0x12, 0x02, 'h',  'i',  0x18,
@@ -295,6 +309,7 @@ int main(void) {
         cmocka_unit_test(states_are_inputs_and_outputs),
         cmocka_unit_test(a_file_has_the_bytes_of_memory),
         cmocka_unit_test(what_onnx_lacks_is_refused_by_name),
+        cmocka_unit_test(calls_of_c_are_ops),
         cmocka_unit_test(integers_and_texts_have_protobufs_encoding),
         cmocka_unit_test(any_allocation_may_fail),
     };

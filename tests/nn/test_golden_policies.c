@@ -56,7 +56,8 @@ static const char *const jumping[] = {
     "operation_divisions", "operation_rounded",        "operation_casts",
     "operation_logic",     "operation_indices",        "operation_comparisons",
     "operation_one_hot",   "operation_where",          "operation_running_infinities",
-    "operation_types",     "operation_infinite_tests", "operation_slices_of_nan"};
+    "operation_types",     "operation_infinite_tests", "operation_slices_of_nan",
+    "operation_saturated"};
 
 static bool jumps(const char *name) {
     for (size_t i = 0; i < sizeof jumping / sizeof jumping[0]; ++i)

@@ -10,6 +10,7 @@
 
 #include "nn/layers/operations/operations.h"
 #include "nn/model/model.h"
+#include "nn/run.h"
 
 #define PAGE            LEAT_SOURCE_DIR "/docs/operations.md"
 #define MOST_PAGE_BYTES ((size_t)1 << 16)
@@ -20,7 +21,7 @@ static const leati_operation *const tables[] = {leati_elementwise_operations, le
                                                 leati_image_operations,       leati_choice_operations,
                                                 leati_part_operations,        leati_window_operations,
                                                 leati_fourier_operations,     leati_matrix_operations,
-                                                leati_statistic_operations};
+                                                leati_statistic_operations,   leati_pair_operations};
 
 /* The page names each function with its arguments. */
 static void test_page(void **state) {
@@ -344,12 +345,44 @@ static void test_tf_translated(void **state) {
     }
 }
 
+/* The gradient of sinc is 0 at 0, where Keras's is NaN. */
+static void test_sinc_at_zero(void **state) {
+    const float numbers[] = {0, 0.5f};
+    const leat_tensor array = leat_tensor_view(LEAT_F32, 1, (int64_t[]){2}, (void *)(uintptr_t)numbers);
+    json_t *args = json_pack("[{s:i}]", "input", 0);
+    (void)state;
+    for (int i = 0; run_backends[i].name; ++i) {
+        run r;
+        leat_error err = {0};
+        leati_value x, y, diff;
+        run_begin(&r, &run_backends[i]);
+        x = run_input(&r, &array);
+        leati_operands o = {.g = r.graph,
+                            .operation = leati_operation_find("Sinc"),
+                            .args = args,
+                            .input_count = 1,
+                            .inputs = &x,
+                            .outputs = &y};
+        o.operation->lower(&o);
+        leati_value sum = leati_reduce_all(r.graph, LEATI_REDUCE_SUM, y);
+        assert_ok(leati_graph_differentiate(r.graph, sum, 1, &x, &diff, &err), &err);
+        leati_graph_keep(r.graph, y);
+        leati_graph_keep(r.graph, diff);
+        run_compute(&r);
+        const float *value = leati_plan_output(r.plan, y).data, *slope = leati_plan_output(r.plan, diff).data;
+        assert_true(value[0] == 1 && slope[0] == 0);
+        assert_true(fabsf(value[1] - 0.63661977f) < 1e-6f && fabsf(slope[1] + 1.27323954f) < 1e-5f);
+        run_end(&r);
+    }
+    json_decref(args);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_page),          cmocka_unit_test(test_refused),
         cmocka_unit_test(test_accepted),      cmocka_unit_test(test_infinity),
         cmocka_unit_test(test_tf_refused),    cmocka_unit_test(test_without_module),
-        cmocka_unit_test(test_tf_translated),
+        cmocka_unit_test(test_tf_translated), cmocka_unit_test(test_sinc_at_zero),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The functions that the op CALL calls: code from outside of leat, for custom layers, and lookups of integers.  The
- * graph knows only the shapes of their outputs and whether they have a gradient. */
+/* The functions that the op CALL calls: code from outside of leat, for custom layers, lookups of integers, and
+ * functions of C's library.  The graph knows only the shapes of their outputs and whether they have a gradient. */
 #ifndef LEATI_ENGINE_GRAPH_CALLEE_H
 #define LEATI_ENGINE_GRAPH_CALLEE_H
 
@@ -29,6 +29,8 @@ typedef struct leati_callee_run {
 struct leati_callee {
     int output_count;
     bool any_types; /* inputs of other types than f32 are allowed */
+    /* ONNX's op that computes the same from the same inputs ("Mod": with the attribute fmod = 1); NULL: none. */
+    const char *onnx_op;
     /* Computes the shapes of the outputs, which are f32. */
     leat_status (*infer)(const leati_callee *callee, int input_count, const leati_desc *inputs,
                          leati_desc *outputs, leat_error *err);

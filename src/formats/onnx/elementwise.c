@@ -2,7 +2,9 @@
 /* Emits element-wise ops, casts and softmax.  They keep the order of axes of their inputs.  Room: formats. */
 #include <math.h>
 #include <stddef.h>
+#include <string.h>
 
+#include "engine/graph/callee.h"
 #include "formats/onnx/exporter.h"
 
 /* ---- Functions of one variable ---- */
@@ -165,6 +167,23 @@ void leati_onnx_binary_op(leati_onnx *x, const leati_node *node, const leati_nod
     const char *name = leati_onnx_binary(x, op, left, right);
     if (node->attrs.binary.kind >= LEATI_EQUAL) name = leati_onnx_cast(x, name, LEATI_ONNX_TYPE_FLOAT);
     leati_onnx_set_form(x, node->outputs[0], first, name);
+}
+
+/* Emits a call of one of C's functions; ONNX cannot hold other code. */
+void leati_onnx_call(leati_onnx *x, const leati_node *node, const leati_node *other) {
+    (void)other;
+    const char *op = node->attrs.call.callee->onnx_op, *inputs[LEATI_CALLEE_MAX_INPUTS];
+    const leati_onnx_attr signed_as_dividend[] = {LEATI_ATTR_INT("fmod", 1), LEATI_ATTR_END};
+    if (!op) {
+        leati_onnx_refuse(x, "a custom layer, or a lookup of integers, whose C code ONNX cannot hold; "
+                             "replace it by other layers, or "
+                             "end the model before it");
+        return;
+    }
+    for (int i = 0; i < node->input_count; ++i) inputs[i] = leati_onnx_plain(x, node->inputs[i]);
+    leati_onnx_set_plain(x, node->outputs[0],
+                         leati_onnx_node(x, op, node->input_count, inputs,
+                                         strcmp(op, "Mod") == 0 ? signed_as_dividend : NULL));
 }
 
 /* ---- Casts and softmax ---- */

@@ -125,6 +125,7 @@ static leati_onnx_emit *const emitters[LEATI_OP_COUNT] = {
     [LEATI_OP_RNN] = leati_onnx_rnn,
     [LEATI_OP_ELTWISE] = leati_onnx_eltwise,
     [LEATI_OP_BINARY] = leati_onnx_binary_op,
+    [LEATI_OP_CALL] = leati_onnx_call,
     [LEATI_OP_REDUCE] = leati_onnx_reduce,
     [LEATI_OP_BROADCAST] = leati_onnx_broadcast,
     [LEATI_OP_SOFTMAX] = leati_onnx_softmax,
@@ -144,11 +145,7 @@ static leati_onnx_emit *const emitters[LEATI_OP_COUNT] = {
 
 static void refuse_op(leati_onnx *x, leati_op op) {
     const leati_op_descriptor *descriptor = leati_op_descriptor_of(op);
-    if (op == LEATI_OP_CALL)
-        leati_onnx_refuse(x, "a custom layer, or a lookup of integers, whose C code ONNX cannot hold; "
-                             "replace it by other layers, or "
-                             "end the model before it");
-    else if (descriptor->flags & LEATI_OP_RANDOM)
+    if (descriptor->flags & LEATI_OP_RANDOM)
         leati_onnx_refuse(x, "it draws random numbers, which differ from run to run; remove the layer");
     else
         leati_onnx_refuse(

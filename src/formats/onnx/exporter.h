@@ -208,12 +208,12 @@ const char *leati_onnx_function(leati_onnx *x, const leati_eltwise *function, co
 
 /* Emits a node of the graph.  `other` is the node of the second graph. */
 typedef void leati_onnx_emit(leati_onnx *x, const leati_node *node, const leati_node *other);
-leati_onnx_emit leati_onnx_eltwise, leati_onnx_binary_op, leati_onnx_cast_op, leati_onnx_softmax,
-    leati_onnx_copy, leati_onnx_reduce, leati_onnx_concat, leati_onnx_slice, leati_onnx_pad,
-    leati_onnx_transpose, leati_onnx_reshape, leati_onnx_reverse, leati_onnx_broadcast, leati_onnx_gather,
-    leati_onnx_one_hot, leati_onnx_argmax, leati_onnx_matmul, leati_onnx_batch_norm, leati_onnx_group_norm,
-    leati_onnx_conv, leati_onnx_conv_transpose, leati_onnx_pooling, leati_onnx_resample, leati_onnx_patches,
-    leati_onnx_rnn, leati_onnx_store;
+leati_onnx_emit leati_onnx_eltwise, leati_onnx_binary_op, leati_onnx_call, leati_onnx_cast_op,
+    leati_onnx_softmax, leati_onnx_copy, leati_onnx_reduce, leati_onnx_concat, leati_onnx_slice,
+    leati_onnx_pad, leati_onnx_transpose, leati_onnx_reshape, leati_onnx_reverse, leati_onnx_broadcast,
+    leati_onnx_gather, leati_onnx_one_hot, leati_onnx_argmax, leati_onnx_matmul, leati_onnx_batch_norm,
+    leati_onnx_group_norm, leati_onnx_conv, leati_onnx_conv_transpose, leati_onnx_pooling,
+    leati_onnx_resample, leati_onnx_patches, leati_onnx_rnn, leati_onnx_store;
 /* Emits a recurrent node as a Scan with the cell's formulas, which handles every cell and masks (scan.c). */
 void leati_onnx_scan(leati_onnx *x, const leati_node *node);
 

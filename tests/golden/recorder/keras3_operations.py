@@ -232,13 +232,35 @@ def choices():
 
 def infinities():
     """Functions at infinite numbers, NaN, large numbers and other ends."""
-    inf = np.inf
+    inf, nan = np.inf, np.nan
+
+    def exactly(x, value):
+        return x - ops.stop_gradient(x) + value  # with the gradient of x
 
     def joined(*values):
         return ops.stack([ops.cast(v, "float32") for v in values], axis=1)
     ends("threshold_ends", lambda x: joined(ops.threshold(x, 0.0, -inf), ops.threshold(x, 0.0, 0.0), ops.threshold(x, 0.5, -2.0)),
          [[1, -1, -inf, inf, 3]])
     one("threshold_infinite", lambda x: ops.exp(ops.threshold(x, 0.0, -inf)), (4, 3))
+    ends("quantiles_with_nan", lambda x: joined(ops.quantile(x, 0.0, axis=1), ops.quantile(x, 0.4, axis=1), ops.median(x, axis=1)),
+         [[nan, nan, nan, nan], [1, nan, 2, 3], [4, 3, 2, 1], [nan, nan, 1, nan]])
+    ends("saturated", lambda x: joined(
+        ops.saturate_cast(x, "bool"), ops.cast(ops.saturate_cast(x, "uint8"), "float32") / 255,
+        ops.cast(ops.saturate_cast(ops.minimum(x, 500.0), "uint64"), "float32") / 500, ops.cast(ops.saturate_cast(x, "float16"), "float32") / 65504,
+        ops.saturate_cast(x, "float32") / 2.0 ** 126), [[-3, 0.3, 300, 1e6, -1.5, inf, -inf, 0]])
+    ends("log_sums", lambda x, y: joined(ops.logaddexp(x, y), ops.logaddexp2(x, y)),
+         [[5, -inf, inf, -inf, -inf, 2]], [[-inf, -inf, inf, inf, 3, 2.5]])
+    ends("remainders", lambda x, y: joined(ops.fmod(x, y), x % y),
+         [[5, 5, 1e8, -7, 7, -6, 0]], [[0, inf, 3, 3, -3, 3, 2]])
+    one("remainders_of_tensors", lambda x, y: 0.2 * (ops.fmod(x, ops.exp(y)) + x % ops.exp(y) - x % -ops.exp(y)), (4, 3), (4, 3))
+    ends("powers_at_ends", lambda x, y: ops.power(x, y),
+         [[-2, 0, inf, 1, 1.5, 0, 0, -2, 10]], [[3, 1, 0, inf, 2.5, -1, 0, 0.5, 3.5]])
+    mild("power_gradients", lambda x, y: ops.power(x - 2, exactly(y, 3.0)) / 8 + ops.power(exactly(x, 0.0), exactly(y, 1.0))
+        + ops.power(x + 2, y), (4, 3), (4, 3))
+    ends("powers_of_two", lambda x, y: ops.ldexp(x, ops.cast(y, "int32")),
+         [[0, inf, 2.0 ** -100, 1.7 * 2.0 ** 100, -3, -inf]], [[200, -200, 100, -100, 2, 200]])
+    ends("rounded_large", lambda x: joined(ops.round(x, 3) / x, ops.round(x) / x, ops.floor(x) / x, ops.ceil(x) / x, ops.trunc(x) / x),
+         [[1e16, 1.2345, -2.35, 1e20, -3e25, inf]])
 
 
 def parts():

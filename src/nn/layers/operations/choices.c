@@ -7,8 +7,6 @@
 #include "base/memory.h"
 #include "nn/layers/operations/operations.h"
 
-static const double pi = 3.14159265358979323846;
-
 /* ---- NaN ---- */
 
 /* Replaces NaN and infinite numbers. */
@@ -190,12 +188,13 @@ static void lower_signbit(leati_operands *o) {
                                     leati_binary_of(g, LEATI_GREATER, zero, leati_eltwise_of(g, x, inverse)));
 }
 
-/* sin(pi x) / (pi x), and 1 at 0 */
+/* sin(pi x) / (pi x), and 1 at 0, where its gradient is 0 */
 static void lower_sinc(leati_operands *o) {
     leati_graph *g = o->g;
-    leati_value x = leati_linear(g, leati_operand(o, "x"), (float)pi, 0);
+    leati_value x = leati_linear(g, leati_operand(o, "x"), (float)LEATI_PI, 0);
     leati_value zero = leati_binary_of(g, LEATI_EQUAL, x, leati_scalar(g, 0));
     leati_value y = leati_div(g, leati_function_of(g, x, LEATI_FN_SIN), leati_add(g, x, zero));
+    y = leati_mul(g, y, leati_linear(g, zero, -1, 1));
     o->outputs[0] = leati_add(g, y, zero);
 }
 
@@ -208,50 +207,44 @@ static void lower_real(leati_operands *o) {
     const leati_desc desc = *leati_graph_desc(g, x);
     if (o->operation->detail == ANGLE)
         o->outputs[0] =
-            leati_linear(g, leati_binary_of(g, LEATI_GREATER, leati_scalar(g, 0), x), (float)pi, 0);
+            leati_linear(g, leati_binary_of(g, LEATI_GREATER, leati_scalar(g, 0), x), (float)LEATI_PI, 0);
     else
         o->outputs[0] = leati_full(g, desc.rank, desc.shape, o->operation->detail == ONES);
 }
 
-/* Limits numbers by those of an integer type, and truncates them; other types do not change them. */
+/* Limits numbers by those of a type, and truncates them for an integer type; bool is 1 where they are not 0. */
 static void lower_saturate(leati_operands *o) {
     static const struct {
         const char *name;
         float lowest, highest;
-    } types[] = {{"int8", -128, 127},          {"uint8", 0, 255},
-                 {"int16", -32768, 32767},     {"uint16", 0, 65535},
-                 {"int32", -0x1p31f, 0x1p31f}, {"uint32", 0, 0x1p32f},
-                 {"int64", -0x1p62f, 0x1p62f}};
+        leat_dtype whole; /* integers of this type hold all numbers; F32: numbers are not truncated */
+    } types[] = {{"bool", 0, 1, LEAT_F32},
+                 {"int8", -128, 127, LEAT_I64},
+                 {"uint8", 0, 255, LEAT_I64},
+                 {"int16", -32768, 32767, LEAT_I64},
+                 {"uint16", 0, 65535, LEAT_I64},
+                 {"int32", -0x1p31f, 0x1p31f, LEAT_I64},
+                 {"uint32", 0, 0x1p32f, LEAT_I64},
+                 {"int64", -0x1p63f, 0x1p63f, LEAT_I64},
+                 {"uint64", 0, 0x1p64f, LEAT_U64},
+                 {"float16", -65504, 65504, LEAT_F32},
+                 {"bfloat16", -0x1.fep127f, 0x1.fep127f, LEAT_F32},
+                 {"float32", -FLT_MAX, FLT_MAX, LEAT_F32},
+                 {"float64", -FLT_MAX, FLT_MAX, LEAT_F32}};
+    enum { type_count = sizeof types / sizeof types[0] };
     const char *dtype = leati_operand_text(o, "dtype", "float32");
-    leati_value x = leati_operand(o, "x");
-    for (size_t i = 0; i < sizeof types / sizeof types[0]; ++i)
-        if (strcmp(types[i].name, dtype) == 0)
-            x = leati_cast(o->g,
-                           leati_cast(o->g, leati_clip(o->g, x, types[i].lowest, types[i].highest), LEAT_I64,
-                                      1),
-                           LEAT_F32, 1);
-    o->outputs[0] = x;
-}
-
-/* ---- Pairs ---- */
-
-enum { FMOD, LOGADDEXP2, LDEXP };
-
-static void lower_pair(leati_operands *o) {
-    leati_graph *g = o->g;
-    const float ln2 = 0.69314718055994531f;
-    leati_value a = leati_operand(o, "x1"), b = leati_operand(o, "x2");
-    if (o->operation->detail == FMOD) { /* the quotient has no gradient */
-        leati_value quotient = leati_cast(g, leati_cast(g, leati_div(g, a, b), LEAT_I64, 1), LEAT_F32, 1);
-        o->outputs[0] = leati_sub(g, a, leati_mul(g, quotient, b));
-    } else if (o->operation->detail == LOGADDEXP2) {
-        leati_value rest = leati_linear(g, leati_sub(g, a, b), ln2, 0);
-        rest = leati_linear(g, leati_function_of(g, rest, LEATI_FN_SOFTPLUS), 1 / ln2, 0);
-        o->outputs[0] = leati_add(g, b, rest);
-    } else {
-        o->outputs[0] = leati_mul(g, a, leati_function_of(g, leati_linear(g, b, ln2, 0), LEATI_FN_EXP));
+    int i = 0;
+    while (i < type_count && strcmp(types[i].name, dtype) != 0) ++i;
+    if (i == type_count) {
+        o->outputs[0] = leati_operand_fail(o, LEAT_ENOTSUP, "dtype: expected a type of real numbers");
+        return;
     }
+    leati_value x = leati_clip(o->g, leati_operand(o, "x"), types[i].lowest, types[i].highest);
+    if (types[i].whole != LEAT_F32) x = leati_cast(o->g, leati_cast(o->g, x, types[i].whole, 1), LEAT_F32, 1);
+    o->outputs[0] = strcmp(dtype, "bool") == 0 ? leati_operation_truth(o->g, x) : x;
 }
+
+/* ---- Axes ---- */
 
 /* The largest element of an axis less the smallest one. */
 static void lower_ptp(leati_operands *o) {
@@ -339,9 +332,6 @@ const leati_operation leati_choice_operations[] = {
     {"Isreal", NUMPY, "x", lower_real, ONES},
     {"Angle", NUMPY, "x", lower_real, ANGLE},
     {"SaturateCast", "ops.core", "x dtype", lower_saturate, 0},
-    {"Fmod", NUMPY, "x1 x2", lower_pair, FMOD},
-    {"Logaddexp2", NUMPY, "x1 x2", lower_pair, LOGADDEXP2},
-    {"Ldexp", NUMPY, "x1 x2", lower_pair, LDEXP},
     {"Ptp", NUMPY, "x axis keepdims", lower_ptp, 0},
     {"Trapezoid", NUMPY, "y x dx axis", lower_trapezoid, 0},
     {"Linspace", NUMPY, "start stop num endpoint retstep dtype axis", lower_linspace, 0},

@@ -7,8 +7,6 @@
 #include "base/memory.h"
 #include "nn/layers/operations/operations.h"
 
-#define PI 3.14159265358979323846
-
 /* ---- Functions of one tensor ---- */
 
 static const leati_eltwise functions[] = {
@@ -36,8 +34,8 @@ static const leati_eltwise functions[] = {
     {LEATI_FN_ERF, 0, 0, 0},
     {LEATI_FN_LOG1P, 0, 0, 0},
     {LEATI_FN_EXPM1, 0, 0, 0},
-    {LEATI_FN_LINEAR, (float)(PI / 180), 0, 0},
-    {LEATI_FN_LINEAR, (float)(180 / PI), 0, 0},
+    {LEATI_FN_LINEAR, (float)(LEATI_PI / 180), 0, 0},
+    {LEATI_FN_LINEAR, (float)(180 / LEATI_PI), 0, 0},
 };
 enum {
     ABS,
@@ -92,8 +90,7 @@ static void lower_erfc(leati_operands *o) {
     o->outputs[0] = leati_linear(o->g, leati_function_of(o->g, leati_operand(o, "x"), LEATI_FN_ERF), -1, 1);
 }
 
-/* Returns 1 above 0, -1 below 0, and 0 at 0. */
-static leati_value sign_of(leati_graph *g, leati_value x) {
+leati_value leati_operation_sign(leati_graph *g, leati_value x) {
     leati_value zero = leati_scalar(g, 0);
     return leati_sub(g, leati_binary_of(g, LEATI_GREATER, x, zero),
                      leati_binary_of(g, LEATI_GREATER, zero, x));
@@ -104,12 +101,16 @@ static void lower_cbrt(leati_operands *o) {
     leati_graph *g = o->g;
     const leati_eltwise root = {.function = LEATI_FN_POW, .a = 1.0f / 3};
     leati_value x = leati_operand(o, "x");
-    o->outputs[0] =
-        leati_mul(g, sign_of(g, x), leati_eltwise_of(g, leati_function_of(g, x, LEATI_FN_ABS), root));
+    o->outputs[0] = leati_mul(g, leati_operation_sign(g, x),
+                              leati_eltwise_of(g, leati_function_of(g, x, LEATI_FN_ABS), root));
 }
 
 leati_value leati_operation_is_nan(leati_graph *g, leati_value x) {
     return leati_linear(g, leati_binary_of(g, LEATI_EQUAL, x, x), -1, 1);
+}
+
+leati_value leati_operation_truth(leati_graph *g, leati_value x) {
+    return leati_linear(g, leati_binary_of(g, LEATI_EQUAL, x, leati_scalar(g, 0)), -1, 1);
 }
 
 enum { IS_NAN, IS_INFINITE, IS_FINITE, IS_HIGHEST, IS_LOWEST };
@@ -129,24 +130,39 @@ static void lower_kind(leati_operands *o) {
             leati_binary_of(g, LEATI_EQUAL, x, leati_scalar(g, kind == IS_LOWEST ? -INFINITY : INFINITY));
 }
 
-/* Returns the integer part of each element.  No gradient flows through it. */
+/* Returns the integer part of each element, from -2^63 to 2^63; NaN becomes 0.  No gradient flows through it. */
 static leati_value truncated(leati_graph *g, leati_value x) {
     return leati_cast(g, leati_cast(g, x, LEAT_I64, 1), LEAT_F32, 1);
 }
 
-leati_value leati_operation_floor(leati_graph *g, leati_value x) {
+static leati_value floor_small(leati_graph *g, leati_value x) {
     leati_value whole = truncated(g, x);
     return leati_sub(g, whole, leati_binary_of(g, LEATI_GREATER, whole, x));
 }
 
-leati_value leati_operation_round(leati_graph *g, leati_value x) {
-    leati_value low = leati_operation_floor(g, x), rest = leati_sub(g, x, low);
-    leati_value odd =
-        leati_sub(g, low, leati_linear(g, leati_operation_floor(g, leati_linear(g, low, 0.5f, 0)), 2, 0));
+static leati_value round_small(leati_graph *g, leati_value x) {
+    leati_value low = floor_small(g, x), rest = leati_sub(g, x, low);
+    leati_value odd = leati_sub(g, low, leati_linear(g, floor_small(g, leati_linear(g, low, 0.5f, 0)), 2, 0));
     leati_value above = leati_binary_of(g, LEATI_GREATER, rest, leati_scalar(g, 0.5f));
     leati_value half = leati_binary_of(g, LEATI_EQUAL, rest, leati_scalar(g, 0.5f));
     leati_value up = leati_add(g, above, leati_mul(g, half, odd));
     return leati_add(g, low, up);
+}
+
+/* Rounds x by a function of numbers up to 2^63; larger ones, infinite ones and NaN stay.  A cast from f64 has no
+ * gradient. */
+static leati_value rounded(leati_graph *g, leati_value x, leati_value (*by)(leati_graph *, leati_value)) {
+    leati_value near = leati_clip(g, x, -0x1p63f, 0x1p63f);
+    leati_value far = leati_cast(g, leati_cast(g, leati_sub(g, x, near), LEAT_F64, 1), LEAT_F32, 1);
+    return leati_add(g, by(g, near), far);
+}
+
+leati_value leati_operation_floor(leati_graph *g, leati_value x) {
+    return rounded(g, x, floor_small);
+}
+
+leati_value leati_operation_round(leati_graph *g, leati_value x) {
+    return rounded(g, x, round_small);
 }
 
 enum { FLOOR, CEIL, ROUND, SIGN, TRUNC };
@@ -159,14 +175,14 @@ static void lower_rounding(leati_operands *o) {
     case CEIL:
         o->outputs[0] = leati_linear(g, leati_operation_floor(g, leati_linear(g, x, -1, 0)), -1, 0);
         return;
-    case TRUNC: o->outputs[0] = truncated(g, x); return;
+    case TRUNC: o->outputs[0] = rounded(g, x, truncated); return;
     case ROUND: {
         const float scale = (float)pow(10, (double)leati_operand_int(o, "decimals", 0));
         x = leati_operation_round(g, scale == 1 ? x : leati_linear(g, x, scale, 0));
-        o->outputs[0] = scale == 1 ? x : leati_linear(g, x, 1 / scale, 0);
+        o->outputs[0] = scale == 1 ? x : leati_div(g, x, leati_scalar(g, scale));
         return;
     }
-    default: o->outputs[0] = sign_of(g, x);
+    default: o->outputs[0] = leati_operation_sign(g, x);
     }
 }
 
@@ -206,42 +222,7 @@ static void lower_arithmetic(leati_operands *o) {
     o->outputs[0] = leati_binary_of(o->g, kinds[o->operation->detail], x1, x2);
 }
 
-/* Computes a^b as e^(b log |a|), with the sign of an odd power of a negative number; NaN for other powers of these.  No
- * gradient flows through comparisons. */
-static leati_value power_of(leati_graph *g, leati_value a, leati_value b) {
-    leati_value zero = leati_binary_of(g, LEATI_EQUAL, a, leati_scalar(g, 0));
-    leati_value negative = leati_binary_of(g, LEATI_GREATER, leati_scalar(g, 0), a);
-    leati_value half = leati_linear(g, b, 0.5f, 0);
-    leati_value odd =
-        leati_linear(g, leati_binary_of(g, LEATI_EQUAL, half, leati_operation_floor(g, half)), -1, 1);
-    leati_value broken =
-        leati_linear(g, leati_binary_of(g, LEATI_EQUAL, b, leati_operation_floor(g, b)), -1, 1);
-    leati_value size = leati_add(g, leati_function_of(g, a, LEATI_FN_ABS), zero);
-    leati_value power = leati_mul(g, b, leati_function_of(g, size, LEATI_FN_LOG));
-    power = leati_function_of(g, power, LEATI_FN_EXP);
-    leati_value sign = leati_linear(g, leati_mul(g, negative, odd), -2, 1);
-    leati_value invalid = leati_linear(g, leati_mul(g, negative, broken), -1, 0);
-    sign = leati_add(g, sign, leati_function_of(g, invalid, LEATI_FN_SQRT));
-    leati_value at_zero = leati_binary_of(g, LEATI_EQUAL, b, leati_scalar(g, 0));
-    power = leati_mul(g, leati_mul(g, power, sign), leati_linear(g, zero, -1, 1));
-    return leati_add(g, power, leati_mul(g, zero, at_zero));
-}
-
-static void lower_power(leati_operands *o) {
-    double number;
-    leati_graph *g = o->g;
-    if (leati_operand_number(o, "x2", &number)) {
-        leati_eltwise power = {.function = number == 2 ? LEATI_FN_SQUARE : LEATI_FN_POW, .a = (float)number};
-        o->outputs[0] = leati_eltwise_of(g, leati_operand(o, "x1"), power);
-    } else if (leati_operand_number(o, "x1", &number) && number > 0) {
-        leati_value exponent = leati_linear(g, leati_operand(o, "x2"), (float)log(number), 0);
-        o->outputs[0] = leati_function_of(g, exponent, LEATI_FN_EXP);
-    } else {
-        o->outputs[0] = power_of(g, leati_operand(o, "x1"), leati_operand(o, "x2"));
-    }
-}
-
-enum { HYPOT, ANGLE, LOGADDEXP, HEAVISIDE, DIVIDE_NO_NAN };
+enum { HYPOT, ANGLE, HEAVISIDE, DIVIDE_NO_NAN };
 
 static void lower_pair(leati_operands *o) {
     leati_graph *g = o->g;
@@ -252,9 +233,6 @@ static void lower_pair(leati_operands *o) {
         o->outputs[0] = leati_function_of(g, a, LEATI_FN_SQRT);
         return;
     case ANGLE: o->outputs[0] = leati_angle_of(g, a, b); return;
-    case LOGADDEXP:
-        o->outputs[0] = leati_add(g, b, leati_function_of(g, leati_sub(g, a, b), LEATI_FN_SOFTPLUS));
-        return;
     case HEAVISIDE:
         o->outputs[0] = leati_add(g, leati_binary_of(g, LEATI_GREATER, a, zero),
                                   leati_mul(g, leati_binary_of(g, LEATI_EQUAL, a, zero), b));
@@ -267,14 +245,9 @@ static void lower_pair(leati_operands *o) {
     }
 }
 
-/* Floor division and its remainder, as Python computes them.  The quotient has no gradient. */
-enum { QUOTIENT, REMAINDER };
-
-static void lower_division(leati_operands *o) {
-    leati_value x1 = leati_operand(o, "x1"), x2 = leati_operand(o, "x2");
-    leati_value quotient = leati_operation_floor(o->g, leati_div(o->g, x1, x2));
+static void lower_floor_division(leati_operands *o) {
     o->outputs[0] =
-        o->operation->detail == QUOTIENT ? quotient : leati_sub(o->g, x1, leati_mul(o->g, quotient, x2));
+        leati_operation_floor(o->g, leati_div(o->g, leati_operand(o, "x1"), leati_operand(o, "x2")));
 }
 
 enum { EQUAL, NOT_EQUAL, GREATER, GREATER_EQUAL, LESS, LESS_EQUAL };
@@ -288,10 +261,6 @@ static void lower_comparison(leati_operands *o) {
     bool swaps = detail == LESS || detail == LESS_EQUAL;
     leati_value y = leati_binary_of(o->g, kinds[detail], swaps ? x2 : x1, swaps ? x1 : x2);
     o->outputs[0] = detail == NOT_EQUAL ? leati_linear(o->g, y, -1, 1) : y;
-}
-
-leati_value leati_operation_truth(leati_graph *g, leati_value x) {
-    return leati_linear(g, leati_binary_of(g, LEATI_EQUAL, x, leati_scalar(g, 0)), -1, 1);
 }
 
 enum { AND, OR, XOR };
@@ -462,14 +431,11 @@ const leati_operation leati_elementwise_operations[] = {
     {"TrueDivide", NUMPY, "x1 x2", lower_arithmetic, DIVIDE},
     {"Maximum", NUMPY, "x1 x2", lower_arithmetic, MAXIMUM},
     {"Minimum", NUMPY, "x1 x2", lower_arithmetic, MINIMUM},
-    {"Power", NUMPY, "x1 x2", lower_power, 0},
     {"Hypot", NUMPY, "x1 x2", lower_pair, HYPOT},
     {"Arctan2", NUMPY, "x1 x2", lower_pair, ANGLE},
-    {"Logaddexp", NUMPY, "x1 x2", lower_pair, LOGADDEXP},
     {"Heaviside", NUMPY, "x1 x2", lower_pair, HEAVISIDE},
     {"DivideNoNan", NUMPY, "x1 x2", lower_pair, DIVIDE_NO_NAN},
-    {"FloorDivide", NUMPY, "x1 x2", lower_division, QUOTIENT},
-    {"Mod", NUMPY, "x1 x2", lower_division, REMAINDER},
+    {"FloorDivide", NUMPY, "x1 x2", lower_floor_division, 0},
     {"Equal", NUMPY, "x1 x2", lower_comparison, EQUAL},
     {"NotEqual", NUMPY, "x1 x2", lower_comparison, NOT_EQUAL},
     {"Greater", NUMPY, "x1 x2", lower_comparison, GREATER},

@@ -8,8 +8,6 @@
 /* Longer transforms would take too much memory for their matrices. */
 enum { MOST_FREQUENCIES = 4096 };
 
-static const double pi = 3.14159265358979323846;
-
 typedef struct complex_value {
     leati_value real, imaginary;
 } complex_value;
@@ -22,7 +20,7 @@ static leati_value waves(leati_operands *o, int64_t rows, int64_t columns, int64
     if (!values) return leati_operand_fail(o, LEAT_ENOMEM, "no memory for a transform");
     for (int64_t i = 0; i < rows * columns; ++i) {
         const int64_t row = i / columns, turn = row * (i % columns) % length;
-        const double angle = 2 * pi * (double)turn / (double)length;
+        const double angle = 2 * LEATI_PI * (double)turn / (double)length;
         const double weight = one_sided && row > 0 && 2 * row != length ? 2 * scale : scale;
         values[i] = (float)(weight * (sine ? sin(angle) : cos(angle)));
     }

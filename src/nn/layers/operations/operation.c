@@ -25,7 +25,7 @@ static const leati_operation *const tables[] = {leati_elementwise_operations, le
                                                 leati_image_operations,       leati_choice_operations,
                                                 leati_part_operations,        leati_window_operations,
                                                 leati_fourier_operations,     leati_matrix_operations,
-                                                leati_statistic_operations};
+                                                leati_statistic_operations,   leati_pair_operations};
 enum { table_count = sizeof tables / sizeof tables[0] };
 
 const leati_operation *leati_operation_find(const char *name) {

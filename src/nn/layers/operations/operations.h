@@ -13,7 +13,7 @@ extern const leati_operation leati_elementwise_operations[], leati_moving_operat
     leati_reducing_operations[], leati_ordering_operations[], leati_product_operations[],
     leati_nn_operations[], leati_image_operations[], leati_choice_operations[], leati_part_operations[],
     leati_window_operations[], leati_fourier_operations[], leati_matrix_operations[],
-    leati_statistic_operations[];
+    leati_statistic_operations[], leati_pair_operations[];
 
 /* Finds a function by Keras's class name; NULL if there is none. */
 const leati_operation *leati_operation_find(const char *name);
@@ -34,10 +34,13 @@ leati_value leati_operation_to_dtype(const leati_operands *o, leati_value x);
 leati_value leati_operation_is_nan(leati_graph *g, leati_value x);
 leati_value leati_operation_truth(leati_graph *g, leati_value x);
 
+/* Returns 1 above 0, -1 below 0, and 0 at 0 (elementwise.c). */
+leati_value leati_operation_sign(leati_graph *g, leati_value x);
+
 /* Exchanges the last two axes (moving.c). */
 leati_value leati_operation_swap_last(leati_graph *g, leati_value x);
 
-/* Returns the largest integer that is not above x (elementwise.c). */
+/* Returns the largest integer that is not above x; infinite numbers and NaN stay (elementwise.c). */
 leati_value leati_operation_floor(leati_graph *g, leati_value x);
 
 /* Rounds to the nearest integer, and halves to the even one (elementwise.c). */

@@ -69,14 +69,18 @@ static float its_row(int64_t row, int64_t column, int64_t k) {
 }
 
 /* Returns the indices of the first `wanted` elements of each row in their order, (rows, wanted).  The place of an
- * element is the number of elements that come before it; of equal ones those of lower indices do. */
-static leati_value order_of(leati_graph *g, const rows *r, bool ascending, int64_t wanted) {
+ * element is the number of elements that come before it; of equal ones those of lower indices do.  NaN has its place
+ * among the infinite numbers: it equals nothing, so that several elements would have one place. */
+static leati_value order_of(leati_operands *o, const rows *r, bool ascending, int64_t wanted) {
+    leati_graph *g = o->g;
     const int64_t n = r->count;
+    leati_value keys =
+        leati_operation_select(o, leati_operation_is_nan(g, r->x), leati_scalar(g, INFINITY), r->x);
     const leati_desc cube = leati_desc_make(LEAT_F32, 3, (int64_t[]){r->rows, n, n});
     leati_value own =
-        leati_broadcast(g, leati_reshape(g, r->x, 3, (int64_t[]){r->rows, n, 1}), 3, cube.shape);
+        leati_broadcast(g, leati_reshape(g, keys, 3, (int64_t[]){r->rows, n, 1}), 3, cube.shape);
     leati_value other =
-        leati_broadcast(g, leati_reshape(g, r->x, 3, (int64_t[]){r->rows, 1, n}), 3, cube.shape);
+        leati_broadcast(g, leati_reshape(g, keys, 3, (int64_t[]){r->rows, 1, n}), 3, cube.shape);
     leati_value before = ascending ? leati_binary_of(g, LEATI_GREATER, own, other)
                                    : leati_binary_of(g, LEATI_GREATER, other, own);
     leati_value equal =
@@ -118,7 +122,7 @@ enum { VALUES, INDICES };
 static void lower_sort(leati_operands *o) {
     rows r;
     if (!ordered(o, &r)) return;
-    leati_value order = order_of(o->g, &r, true, r.count);
+    leati_value order = order_of(o, &r, true, r.count);
     if (o->operation->detail == VALUES) order = take_from(o->g, &r, order, r.count);
     o->outputs[0] = back(o->g, &r, order, r.count);
 }
@@ -136,15 +140,16 @@ static void lower_top_k(leati_operands *o) {
                                (long long)k);
         return;
     }
-    leati_value order = order_of(o->g, &r, false, k);
+    leati_value order = order_of(o, &r, false, k);
     o->outputs[0] = back(o->g, &r, take_from(o->g, &r, order, k), k);
     o->outputs[1] = back(o->g, &r, order, k);
 }
 
 enum { MEDIAN, QUANTILE, PERCENTILE };
 
-/* Finds the two elements around the place of a quantile among `count`, and the share of the second one.  Keras 3.15
- * saves other methods, but computes "linear" for them. */
+/* Finds the first of the two elements between which a quantile of `count` elements lies, and the share of the second
+ * one.  Returns false for more than one quantile, and for other methods than "linear": Keras 3.15 saves their names,
+ * but computes "linear". */
 static bool find_place(leati_operands *o, int64_t count, int64_t *low, double *share) {
     const char *method = leati_operand_text(o, "method", "linear");
     double q = 0.5;
@@ -157,7 +162,7 @@ static bool find_place(leati_operands *o, int64_t count, int64_t *low, double *s
     return strcmp(method, "linear") == 0;
 }
 
-/* Computes the median or another quantile of an axis. */
+/* Computes the median or another quantile of an axis; it is NaN if an element is. */
 static void lower_quantile(leati_operands *o) {
     rows r;
     int64_t low = 0;
@@ -173,12 +178,13 @@ static void lower_quantile(leati_operands *o) {
         return;
     }
     const int64_t count = share > 0 ? 2 : 1;
-    leati_value order = order_of(o->g, &r, true, r.count);
+    leati_value order = order_of(o, &r, true, r.count);
     leati_value y = take_from(o->g, &r, leati_slice_axis(o->g, order, 1, low, count), count);
     if (count == 2)
         y = leati_add(o->g, leati_linear(o->g, leati_slice_axis(o->g, y, 1, 0, 1), (float)(1 - share), 0),
                       leati_linear(o->g, leati_slice_axis(o->g, y, 1, 1, 1), (float)share, 0));
-    y = back(o->g, &r, y, 1);
+    leati_value nan = leati_reduce_last(o->g, LEATI_REDUCE_MAX, leati_operation_is_nan(o->g, r.x), true);
+    y = back(o->g, &r, leati_operation_select(o, nan, leati_scalar(o->g, NAN), y), 1);
     leati_desc desc = *leati_graph_desc(o->g, y), out = {.dtype = LEAT_F32};
     for (int i = 0; i < desc.rank; ++i)
         if (i != r.axis) out.shape[out.rank++] = desc.shape[i];
