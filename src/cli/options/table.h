@@ -143,7 +143,8 @@ typedef enum cli_value {
     X(SHARD_OPTIMIZER, "--shard-optimizer", CLI_FLAG, NULL, 0, 0, NULL,                                      \
       "spread the optimizer's slots over the ranks: less memory on each, the same numbers")                  \
     X(NO_FOLD, "--no-fold", CLI_FLAG, NULL, 0, 0, NULL,                                                      \
-      "in predictions, do not fold BatchNormalization into the weights of the convolution before it")        \
+      "in predictions, do not fold BatchNormalization into the weights of the convolution or Dense layer "   \
+      "before it")                                                                                           \
     X(DTYPE_POLICY, "--dtype-policy", CLI_TEXT, "POLICY", 0, 0, "MODEL's",                                   \
       "dtype policy of all layers: float32, or mixed_bfloat16, which computes in bfloat16 and keeps "        \
       "weights "                                                                                             \
@@ -180,7 +181,8 @@ typedef enum cli_value {
       "with --tensorboard: write histograms of the weights every N epochs")                                  \
     X(ARCHITECTURE, "--model", CLI_FILE, "MODEL", 0, 0, NULL,                                                \
       "the model whose weights IN has: a .keras, .h5 or .json file")                                         \
-    X(MODEL, "--model", CLI_FILE, "MODEL", 0, 0, NULL, "the model to train: a .h5 or .json file")            \
+    X(MODEL, "--model", CLI_FILE, "MODEL", 0, 0, NULL,                                                       \
+      "the model to train: a .keras, .h5, .onnx or .json file")                                              \
     X(PAYLOAD, "--payload", CLI_SIZE, "BYTES", 1, INT64_C(1) << 40, NULL,                                    \
       "use synthetic batches of this size instead of a SPEC")                                                \
     X(WORK_US, "--work-us", CLI_NUMBER, "N", 0, INT32_MAX, "0",                                              \
