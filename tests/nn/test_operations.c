@@ -94,6 +94,8 @@ static const refused cases[] = {
     {"IsIn", "", TENSOR("x") ", " TENSOR("x"), {"'it'", "constant"}},
     {"Repeat", ", \"repeats\": [1, 2], \"axis\": 1", TENSOR("x"), {"'it'", "repeats"}},
     {"Sum", ", \"axis\": null", TENSOR("x"), {"'it'", "batch"}},
+    {"Softmax", ", \"axis\": null", TENSOR("x"), {"'it'", "batch"}},
+    {"LogSoftmax", ", \"axis\": null", TENSOR("x"), {"'it'", "batch"}},
     {"GetItem", "", TENSOR("x") ", 0", {"'it'", "batch"}},
     {"GetItem", "", TENSOR("x") ", [{\"class_name\": \"__ellipsis__\", \"config\": {}}, 3]", {"'it'", "key"}},
     {"Transpose", ", \"axes\": [1, 0, 2]", TENSOR("x"), {"'it'", "batch"}},

@@ -419,7 +419,9 @@ typedef struct leati_attrs {
             bool as_keras3;   /* RMSPROP, ADAGRAD, ADADELTA, ADAM, ADAMAX: the formula of current Keras */
             bool accumulates; /* RMSPROP as_keras3: the steps have momentum */
             bool centered;    /* RMSPROP as_keras3: the mean gradient is subtracted */
-            bool powers;      /* the last input is the sum of the powers of the gradients of a repeated row */
+            /* the last input is the sum of the powers of the gradients of a repeated row; with `rows` the op adds the
+             * powers up itself */
+            bool powers;
             bool rows; /* the gradient is a list of rows of a table; the last input has their indices */
         } update;
     };

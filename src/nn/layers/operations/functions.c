@@ -101,6 +101,12 @@ static leati_value along_axis(leati_graph *g, const leati_activation *activation
 static void lower_softmax(leati_operands *o) {
     leati_value x = leati_operand(o, "x");
     int rank = leati_graph_desc(o->g, x)->rank;
+    if (leati_operand_is_none(o, "axis")) {
+        o->outputs[0] =
+            leati_operand_fail(o, LEAT_ENOTSUP,
+                               "axis=None mixes the samples of a batch: expected an axis, or a list of axes");
+        return;
+    }
     if (o->operation->detail == LEATI_ACTIVATION_SOFTMAX) {
         if (!leati_operand_json(o, "axis"))
             o->outputs[0] = leati_softmax_of(o->g, x, rank - 1);

@@ -30,12 +30,21 @@ int leati_argument_position(const char *signature, const char *name) {
     return -1;
 }
 
-const json_t *leati_operand_json(const leati_operands *o, const char *name) {
+/* Returns the argument as it is in the file, null included; NULL: it is not there. */
+static const json_t *given(const leati_operands *o, const char *name) {
     int position = leati_argument_position(o->operation->signature, name);
     const json_t *value = position >= 0 ? json_array_get(o->args, (size_t)position) : NULL;
     if (!value) value = json_object_get(o->kwargs, name);
-    if (!value) value = json_object_get(o->options, name);
+    return value ? value : json_object_get(o->options, name);
+}
+
+const json_t *leati_operand_json(const leati_operands *o, const char *name) {
+    const json_t *value = given(o, name);
     return json_is_null(value) ? NULL : value;
+}
+
+bool leati_operand_is_none(const leati_operands *o, const char *name) {
+    return json_is_null(given(o, name));
 }
 
 /* ---- Constants ---- */

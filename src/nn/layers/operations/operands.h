@@ -34,6 +34,8 @@ struct leati_operation {
 
 /* Returns the constant or the {"input": i} of an argument; NULL if the argument is absent or null. */
 const json_t *leati_operand_json(const leati_operands *o, const char *name);
+/* Returns true if the argument is there and null: None was given. */
+bool leati_operand_is_none(const leati_operands *o, const char *name);
 /* Returns an argument as an f32 value, whether it is a tensor or a constant.  The graph keeps failures. */
 leati_value leati_operand(const leati_operands *o, const char *name);
 /* Like leati_operand; returns the constant `preset` if the argument is absent. */
