@@ -17,6 +17,11 @@ static inline int64_t leati_round_up(int64_t n, int64_t unit) {
     return leati_ceil_div(n, unit) * unit;
 }
 
+/* Returns the number of threads for `pieces` of work, of which each thread must have one: 1 to `most`. */
+static inline int leati_threads_for(int64_t pieces, int most) {
+    return pieces < 1 ? 1 : pieces < most ? (int)pieces : most;
+}
+
 /* Computes part t of a run. */
 typedef void (*leati_part_run)(const leati_kernel *kernel, void *const *args, const leati_run *run, int t);
 

@@ -44,6 +44,10 @@ struct leati_callee {
 void leati_graph_call(leati_graph *g, const leati_callee *callee, bool training, uint64_t stream,
                       int input_count, const leati_value *inputs, leati_value *outputs);
 
+/* An infer of functions of single elements: one output of the shape of the first input. */
+leat_status leati_callee_infer_like(const leati_callee *callee, int input_count, const leati_desc *inputs,
+                                    leati_desc *outputs, leat_error *err);
+
 /* Returns the offset, in elements, of the gradient with respect to input i in CALL_BWD's vector; with i == input_count,
  * the length of the vector. */
 int64_t leati_callee_place(uint32_t wanted, const leati_desc *inputs, int i);

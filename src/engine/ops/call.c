@@ -25,6 +25,13 @@ static leat_status infer_call(const leati_attrs *attrs, int input_count, const l
     return callee->infer(callee, input_count, in, out, err);
 }
 
+leat_status leati_callee_infer_like(const leati_callee *callee, int input_count, const leati_desc *inputs,
+                                    leati_desc *outputs, leat_error *err) {
+    (void)callee, (void)input_count, (void)err;
+    outputs[0] = inputs[0];
+    return LEAT_OK;
+}
+
 /* Offsets are multiples of 16 elements, so that each gradient is aligned to 64 bytes like other buffers. */
 int64_t leati_callee_place(uint32_t wanted, const leati_desc *inputs, int i) {
     int64_t place = 0;

@@ -16,7 +16,6 @@
 
 typedef struct gather_state {
     leati_range range;
-    leat_dtype dtype; /* data type of the indices of ONE_HOT */
     leati_desc indices;
     int64_t count, table, columns; /* indices; rows and columns of the table */
     bool backward;
@@ -66,8 +65,8 @@ static leat_status prepare(const leati_task *task, leati_kernel *kernel, leat_er
                         .table = table->shape[0],
                         .columns = table->shape[1],
                         .backward = backward};
-    int64_t max_threads = (int64_t)leati_desc_bytes(&task->outputs[0]) / THREAD_BYTES;
-    s->threads = max_threads < 1 ? 1 : max_threads < task->threads ? (int)max_threads : task->threads;
+    s->threads =
+        leati_threads_for((int64_t)leati_desc_bytes(&task->outputs[0]) / THREAD_BYTES, task->threads);
     kernel->scratch_bytes = (size_t)(s->count > 0 ? s->count : 1) * sizeof(int64_t);
     kernel->state = s;
     kernel->destroy = leati_free;
@@ -95,7 +94,7 @@ static leat_status run_one_hot(const leati_kernel *kernel, void *const *args, co
     (void)run, (void)err;
     if (s->count * s->columns > 0) memset(dst, 0, (size_t)(s->count * s->columns) * sizeof *dst);
     for (int64_t i = 0; i < s->count; i++) {
-        int64_t index = leati_index_at(s->dtype, args[0], i, s->columns);
+        int64_t index = leati_index_at(s->indices.dtype, args[0], i, s->columns);
         if (index >= 0) dst[i * s->columns + index] = 1;
     }
     return LEAT_OK;
@@ -105,8 +104,8 @@ leat_status leati_native_one_hot(const leati_task *task, leati_kernel *kernel, c
     gather_state *s = leati_calloc(1, sizeof *s);
     (void)why;
     if (!s) return leati_fail_memory(err, sizeof *s, "a one-hot kernel");
-    s->dtype = task->inputs[0].dtype;
-    s->count = leati_desc_count(&task->inputs[0]);
+    s->indices = task->inputs[0];
+    s->count = leati_desc_count(&s->indices);
     s->columns = task->attrs->one_hot.depth;
     kernel->state = s;
     kernel->destroy = leati_free;

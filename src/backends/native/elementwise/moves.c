@@ -213,8 +213,7 @@ static void describe(moves_state *s, const leati_task *task) {
 }
 
 static int threads_for(const leati_task *task) {
-    int64_t max_threads = (int64_t)leati_desc_bytes(&task->outputs[0]) / THREAD_BYTES;
-    return max_threads < 1 ? 1 : max_threads < task->threads ? (int)max_threads : task->threads;
+    return leati_threads_for((int64_t)leati_desc_bytes(&task->outputs[0]) / THREAD_BYTES, task->threads);
 }
 
 static leat_status prepare(const leati_task *task, leati_kernel *kernel, char *why, leat_error *err) {

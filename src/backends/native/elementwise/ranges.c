@@ -99,9 +99,12 @@ bool leati_range_take_bf16(leati_range_state *s, const leati_task *task, char *w
     return false;
 }
 
+int leati_range_threads(const leati_task *task, int64_t bytes) {
+    return leati_threads_for(bytes / THREAD_BYTES, task->threads);
+}
+
 void leati_range_share(leati_range_state *s, const leati_task *task, int64_t bytes) {
-    int64_t max_threads = bytes / THREAD_BYTES;
-    s->threads = max_threads < 1 ? 1 : max_threads < task->threads ? (int)max_threads : task->threads;
+    s->threads = leati_range_threads(task, bytes);
 }
 
 int64_t leati_task_bytes(const leati_task *task) {

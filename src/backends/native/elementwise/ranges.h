@@ -33,7 +33,10 @@ leat_status leati_range_prepare(leati_range_state **out, const leati_task *task,
  * argument cannot be converted piece by piece. */
 bool leati_range_take_bf16(leati_range_state *s, const leati_task *task, char *why);
 
-/* Sets the number of threads, so that each of them has enough to do when the loop moves `bytes` bytes. */
+/* Returns the number of threads of which each has enough to do when a loop moves `bytes` bytes. */
+int leati_range_threads(const leati_task *task, int64_t bytes);
+
+/* Sets the number of threads to leati_range_threads. */
 void leati_range_share(leati_range_state *s, const leati_task *task, int64_t bytes);
 
 /* Returns the bytes of all inputs and outputs. */

@@ -10,8 +10,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 
-#define THREAD_BYTES 131072 /* bytes that each thread must have to move */
-#define ZEROS        4096   /* floats: they and what is updated with them stay in the L1 cache */
+#define ZEROS 4096 /* floats: they and what is updated with them stay in the L1 cache */
 
 typedef struct row_state {
     leati_attrs attrs;
@@ -81,8 +80,7 @@ leat_status leati_update_rows_prepare(const leati_task *task, leati_kernel *kern
                                    .rows = {.count = leati_desc_count(indices), .columns = table->shape[1]},
                                    .zeros = s->zeros,
                                    .zero_count = ZEROS};
-    const int64_t most = (int64_t)leati_desc_bytes(table) / THREAD_BYTES;
-    s->threads = most < 1 ? 1 : most < task->threads ? (int)most : task->threads;
+    s->threads = leati_range_threads(task, (int64_t)leati_desc_bytes(table));
     kernel->scratch_bytes = lay_out(s);
     kernel->state = s;
     kernel->destroy = leati_free;

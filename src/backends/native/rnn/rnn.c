@@ -59,8 +59,7 @@ static int64_t least_thread_rows(const rnn_state *s) {
 }
 
 static void choose_blocks(rnn_state *s, int threads) {
-    int64_t max_threads = s->shape.batch / least_thread_rows(s);
-    s->threads = max_threads < 1 ? 1 : max_threads < threads ? (int)max_threads : threads;
+    s->threads = leati_threads_for(s->shape.batch / least_thread_rows(s), threads);
     int64_t share = (s->shape.batch + s->threads - 1) / s->threads;
     while (s->threads > 1 && s->shape.batch % share == 1) /* a block of one row adds in another order */
         s->threads--, share = (s->shape.batch + s->threads - 1) / s->threads;

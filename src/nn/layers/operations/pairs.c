@@ -20,19 +20,13 @@ typedef struct pair_callee {
     float (*slope_b)(float a, float b, float y);
 } pair_callee;
 
-static leat_status infer(const leati_callee *callee, int input_count, const leati_desc *inputs,
-                         leati_desc *outputs, leat_error *err) {
-    (void)callee, (void)input_count, (void)err;
-    outputs[0] = inputs[0];
-    return LEAT_OK;
-}
-
 static leat_status forward(const leati_callee *callee, const leati_callee_run *run, leat_error *err) {
     const pair_callee *pair = (const pair_callee *)callee;
     const float *a = run->args[0], *b = run->args[1];
     float *y = run->results[0];
+    const int64_t count = leati_desc_count(&run->inputs[0]);
     (void)err;
-    for (int64_t i = 0; i < leati_desc_count(&run->inputs[0]); ++i) y[i] = pair->value(a[i], b[i]);
+    for (int64_t i = 0; i < count; ++i) y[i] = pair->value(a[i], b[i]);
     return LEAT_OK;
 }
 
@@ -40,8 +34,9 @@ static leat_status backward(const leati_callee *callee, const leati_callee_run *
     const pair_callee *pair = (const pair_callee *)callee;
     const float *a = run->args[0], *b = run->args[1], *y = run->results[0], *dy = run->diff_results[0];
     float *da = run->diff_args[0], *db = run->diff_args[1];
+    const int64_t count = leati_desc_count(&run->inputs[0]);
     (void)err;
-    for (int64_t i = 0; i < leati_desc_count(&run->inputs[0]); ++i) {
+    for (int64_t i = 0; i < count; ++i) {
         if (da) da[i] = dy[i] * pair->slope_a(a[i], b[i], y[i]);
         if (db) db[i] = dy[i] * pair->slope_b(a[i], b[i], y[i]);
     }
@@ -60,7 +55,10 @@ static leati_value call_pair(leati_graph *g, const pair_callee *pair, leati_valu
 }
 
 #define CALLEE(name)                                                                                         \
-    { .output_count = 1, .infer = infer, .forward = forward, .backward = backward, .onnx_op = (name) }
+    {                                                                                                        \
+        .output_count = 1, .infer = leati_callee_infer_like, .forward = forward, .backward = backward,       \
+        .onnx_op = (name)                                                                                    \
+    }
 
 /* ---- Powers ---- */
 

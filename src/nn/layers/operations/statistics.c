@@ -113,13 +113,6 @@ static void lower_in_top_k(leati_operands *o) {
 
 /* ---- The inverse of the error function ---- */
 
-static leat_status infer_like(const leati_callee *callee, int input_count, const leati_desc *inputs,
-                              leati_desc *outputs, leat_error *err) {
-    (void)callee, (void)input_count, (void)err;
-    outputs[0] = inputs[0];
-    return LEAT_OK;
-}
-
 /* Source: Winitzki's approximation, and four steps of Newton's method. */
 static double inverse_erf(double x) {
     if (!(fabs(x) < 1)) return x == 1 ? INFINITY : x == -1 ? -INFINITY : NAN;
@@ -133,22 +126,24 @@ static double inverse_erf(double x) {
 static leat_status erfinv_forward(const leati_callee *callee, const leati_callee_run *run, leat_error *err) {
     const float *x = run->args[0];
     float *y = run->results[0];
+    const int64_t count = leati_desc_count(&run->inputs[0]);
     (void)callee, (void)err;
-    for (int64_t i = 0; i < leati_desc_count(&run->inputs[0]); ++i) y[i] = (float)inverse_erf((double)x[i]);
+    for (int64_t i = 0; i < count; ++i) y[i] = (float)inverse_erf((double)x[i]);
     return LEAT_OK;
 }
 
 static leat_status erfinv_backward(const leati_callee *callee, const leati_callee_run *run, leat_error *err) {
     const float *y = run->results[0], *dy = run->diff_results[0];
     float *dx = run->diff_args[0];
+    const int64_t count = leati_desc_count(&run->inputs[0]);
     (void)callee, (void)err;
-    for (int64_t i = 0; i < leati_desc_count(&run->inputs[0]); ++i)
+    for (int64_t i = 0; i < count; ++i)
         dx[i] = (float)((double)dy[i] * 0.88622692545275801 * exp((double)y[i] * (double)y[i]));
     return LEAT_OK;
 }
 
 static const leati_callee erfinv = {.output_count = 1,
-                                    .infer = infer_like,
+                                    .infer = leati_callee_infer_like,
                                     .forward = erfinv_forward,
                                     .backward = erfinv_backward};
 
